@@ -1,0 +1,71 @@
+# All rules of a component live here:
+#   troupe_component(<name> [TORCH] [SOURCES ..] HEADERS .. [DEPS ..] [PRIVATE_DEPS ..])
+#   troupe_executable(<target> [TORCH] SOURCES .. [DEPS ..])
+include_guard(GLOBAL)
+
+# What every target of this tree is compiled with. A precompiled header is shared only between
+# targets whose flags agree, so there is one place for them.
+function(troupe_compile_settings target torch)
+  target_compile_features(${target} PRIVATE cxx_std_20)
+  set_target_properties(${target} PROPERTIES
+    CXX_EXTENSIONS OFF CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)
+  target_compile_options(${target} PRIVATE -fPIC -Wall -Wextra $<$<BOOL:${troupe_IS_TOP_LEVEL}>:-Werror>)
+  if(torch)
+    target_precompile_headers(${target} REUSE_FROM troupe_torch_pch)
+    if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+      target_compile_options(${target} PRIVATE -fpch-preprocess)  # lets ccache see into the header
+    endif()
+  else()
+    target_compile_options(${target} PRIVATE -Wconversion)  # LibTorch's own headers do not pass it
+  endif()
+endfunction()
+
+# The one precompiled header of the components and tests that compute.
+function(troupe_torch_pch)
+  set(empty ${PROJECT_BINARY_DIR}/torch_pch.cpp)
+  file(CONFIGURE OUTPUT ${empty} CONTENT "")
+  add_library(troupe_torch_pch OBJECT ${empty})
+  target_compile_features(troupe_torch_pch PRIVATE cxx_std_20)
+  set_target_properties(troupe_torch_pch PROPERTIES
+    CXX_EXTENSIONS OFF CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)
+  target_compile_options(troupe_torch_pch PRIVATE -fPIC)
+  target_link_libraries(troupe_torch_pch PRIVATE LibTorch::cpu Threads::Threads)
+  target_precompile_headers(troupe_torch_pch PRIVATE <ATen/ATen.h> <torch/csrc/autograd/custom_function.h>)
+endfunction()
+
+function(troupe_component name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "TORCH" "" "SOURCES;HEADERS;DEPS;PRIVATE_DEPS")
+  if(arg_UNPARSED_ARGUMENTS)
+    message(FATAL_ERROR "troupe_component(${name}): unknown arguments ${arg_UNPARSED_ARGUMENTS}")
+  endif()
+  set(target troupe_${name})
+  if(arg_SOURCES)
+    add_library(${target} ${arg_SOURCES})
+    set(scope PUBLIC)
+    troupe_compile_settings(${target} ${arg_TORCH})
+    target_include_directories(${target} PRIVATE src)
+    target_link_libraries(${target} PRIVATE ${arg_PRIVATE_DEPS})
+  else()
+    add_library(${target} INTERFACE)
+    set(scope INTERFACE)
+  endif()
+  add_library(troupe::${name} ALIAS ${target})
+  target_compile_features(${target} ${scope} cxx_std_20)
+  target_sources(${target} ${scope} FILE_SET HEADERS BASE_DIRS include FILES ${arg_HEADERS})
+  target_link_libraries(${target} ${scope} ${arg_DEPS})
+  set_target_properties(${target} PROPERTIES EXPORT_NAME ${name} VERIFY_INTERFACE_HEADER_SETS ON)
+  if(TROUPE_INSTALL)
+    install(TARGETS ${target} EXPORT troupe_${name} FILE_SET HEADERS)
+  endif()
+endfunction()
+
+# A program of this tree: a sample, a bench or a test.
+function(troupe_executable target)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "TORCH" "" "SOURCES;DEPS")
+  if(arg_UNPARSED_ARGUMENTS)
+    message(FATAL_ERROR "troupe_executable(${target}): unknown arguments ${arg_UNPARSED_ARGUMENTS}")
+  endif()
+  add_executable(${target} ${arg_SOURCES})
+  troupe_compile_settings(${target} ${arg_TORCH})
+  target_link_libraries(${target} PRIVATE ${arg_DEPS})
+endfunction()
