@@ -2,6 +2,7 @@
 #   troupe_component(<name> [TORCH] [SOURCES ..] HEADERS .. [DEPS ..] [PRIVATE_DEPS ..])
 #   troupe_executable(<target> [TORCH] SOURCES .. [DEPS ..])
 include_guard(GLOBAL)
+include(TroupeInstall)
 
 # What every target of this tree is compiled with. A precompiled header is shared only between
 # targets whose flags agree, so there is one place for them.
@@ -55,7 +56,7 @@ function(troupe_component name)
   target_link_libraries(${target} ${scope} ${arg_DEPS})
   set_target_properties(${target} PROPERTIES EXPORT_NAME ${name} VERIFY_INTERFACE_HEADER_SETS ON)
   if(TROUPE_INSTALL)
-    install(TARGETS ${target} EXPORT troupe_${name} FILE_SET HEADERS)
+    troupe_install_component(${name} ${arg_DEPS} ${arg_PRIVATE_DEPS})
   endif()
 endfunction()
 
