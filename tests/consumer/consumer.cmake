@@ -1,0 +1,27 @@
+# cmake -P: install BINARY_DIR into a scratch prefix, build each sample outside the tree against it, run it.
+set(scratch $ENV{TMPDIR})
+if(NOT scratch)
+  set(scratch /tmp)
+endif()
+string(RANDOM LENGTH 8 suffix)
+set(scratch ${scratch}/troupe-consumer-${suffix})
+
+function(run)
+  list(JOIN ARGV " " line)
+  message(STATUS "${line}")
+  execute_process(COMMAND ${ARGV} RESULT_VARIABLE status)
+  if(NOT status EQUAL 0)
+    file(REMOVE_RECURSE ${scratch})
+    message(FATAL_ERROR "failed (${status}): ${line}")
+  endif()
+endfunction()
+
+run(${CMAKE_COMMAND} --install ${BINARY_DIR} --prefix ${scratch}/prefix)
+foreach(sample IN ITEMS hello_pool custom_module)
+  file(COPY ${SAMPLES_DIR}/${sample} DESTINATION ${scratch})
+  run(${CMAKE_COMMAND} -G Ninja -S ${scratch}/${sample} -B ${scratch}/build/${sample} -D CMAKE_BUILD_TYPE=Release
+    -D CMAKE_PREFIX_PATH=${scratch}/prefix -D CMAKE_CXX_COMPILER=${CXX_COMPILER})
+  run(${CMAKE_COMMAND} --build ${scratch}/build/${sample})
+  run(${scratch}/build/${sample}/${sample})
+endforeach()
+file(REMOVE_RECURSE ${scratch})
