@@ -1,0 +1,77 @@
+#include "operation.hpp"
+
+#include <cassert>
+#include <utility>
+
+namespace troupe::transport {
+
+bool Operation::State::complete(Result<Transferred> result) {
+  Done done;
+  {
+    std::lock_guard lock(mutex_);
+    if (result_) return false;
+    result_.emplace(std::move(result));
+    done_.store(true, std::memory_order_release);
+    done = std::exchange(then_, nullptr);
+    completed_.notify_all();
+  }
+  if (done) post(std::move(done));
+  return true;
+}
+
+bool Operation::State::wait_until(Deadline until) {
+  if (done()) return true;
+  std::unique_lock lock(mutex_);
+  return completed_.wait(lock, until, [this] { return result_.has_value(); });
+}
+
+Result<Transferred> Operation::State::wait() {
+  if (!wait_until(deadline_)) expire();
+  return *result_;
+}
+
+void Operation::State::then(Done done) {
+  {
+    std::lock_guard lock(mutex_);
+    assert(!then_ && "an operation takes one function");
+    if (!result_) {
+      then_ = std::move(done);
+      return;
+    }
+  }
+  post(std::move(done));
+}
+
+// SUP-7: a function never runs inside the call that started or ended its operation.
+void Operation::State::post(Done done) {
+  executor_->post([done = std::move(done), result = *result_] { done(result); });
+}
+
+void Operation::State::expire() {
+  complete(fail(Errc::kTimeout, "the operation's deadline passed before its peer answered"));
+}
+
+bool Operation::done() const { return state_ && state_->done(); }
+
+Result<Transferred> Operation::wait() const {
+  assert(state_ && "wait() on an operation that was never started");
+  return state_->wait();
+}
+
+bool Operation::wait_until(Deadline until) const {
+  assert(state_ && "wait_until() on an operation that was never started");
+  return state_->wait_until(until);
+}
+
+void Operation::then(Done done) const {
+  assert(state_ && "then() on an operation that was never started");
+  state_->then(std::move(done));
+}
+
+Operation ended_operation(const Services& services, Result<Transferred> result) {
+  auto state = std::make_shared<Operation::State>(services, Deadline::never());
+  state->complete(std::move(result));
+  return Operation(std::move(state));
+}
+
+}  // namespace troupe::transport
