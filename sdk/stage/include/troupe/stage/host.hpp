@@ -1,0 +1,221 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <troupe/actors/rank.hpp>
+#include <troupe/parallel/parameters.hpp>
+#include <troupe/stage/edge.hpp>
+#include <troupe/stage/optimizer.hpp>
+
+namespace troupe::detail {
+
+/// What a module's forward returned: its graph outputs and the detached value that leaves the rank.
+struct ForwardResult {
+  std::vector<Packed> packed;             ///< In port order; rows carry the graph.
+  Loss loss;                              ///< sum undefined: no loss.
+  std::shared_ptr<const void> object;     ///< The same, detached (EDG-5).
+};
+
+/// A user's module behind one interface, so that a stage is one pool type whatever it holds.
+class Module {
+ public:
+  virtual ~Module() = default;
+  [[nodiscard]] virtual ForwardResult forward(std::span<const InputValue> inputs) = 0;
+  [[nodiscard]] virtual std::vector<PortSpec> input_ports() const = 0;
+  [[nodiscard]] virtual std::vector<PortSpec> output_ports() const = 0;
+  [[nodiscard]] virtual void* object() noexcept = 0;  ///< The user's M.
+};
+using ModuleFactory = std::function<std::unique_ptr<Module>(Rank&)>;
+
+template <class M>
+class ModuleOf final : public Module {
+ public:
+  template <class Config>
+  ModuleOf(Rank& rank, const Config& config) : module_(rank, config) {}
+
+  [[nodiscard]] ForwardResult forward(std::span<const InputValue> inputs) override {
+    return pack(call(inputs, std::make_index_sequence<std::tuple_size_v<forward_parameters<M>>>()));
+  }
+  [[nodiscard]] std::vector<PortSpec> input_ports() const override {
+    if constexpr (requires { module_.input_ports(); }) return module_.input_ports();
+    return {};
+  }
+  [[nodiscard]] std::vector<PortSpec> output_ports() const override {
+    if constexpr (requires { module_.output_ports(); }) return module_.output_ports();
+    return {};
+  }
+  [[nodiscard]] void* object() noexcept override { return &module_; }
+
+ private:
+  using Result = forward_result<M>;
+
+  template <std::size_t... I>
+  Result call(std::span<const InputValue> inputs, std::index_sequence<I...>) {
+    return module_.forward(*static_cast<forward_parameter<M, I>*>(inputs[I].value.get())...);
+  }
+
+  static ForwardResult pack(Result result) {
+    ForwardResult out;
+    if constexpr (std::is_same_v<Result, Loss>) {
+      out.loss = std::move(result);
+      out.object = std::make_shared<Loss>(Loss{out.loss.sum.detach(), out.loss.valid});
+    } else {
+      auto detached = std::make_shared<Result>(result);
+      if constexpr (std::is_same_v<Result, Packed>) {
+        detached->rows = detached->rows.detach();
+        out.packed.push_back(std::move(result));
+      } else {
+        std::apply([](auto&... fields) { ((fields.rows = fields.rows.detach()), ...); }, Result::troupe_fields(*detached));
+        std::apply([&out](auto&... fields) { (out.packed.push_back(std::move(fields)), ...); }, Result::troupe_fields(result));
+      }
+      out.object = std::move(detached);
+    }
+    return out;
+  }
+
+  M module_;
+};
+
+/// What a stage needs beside its module.
+struct StageSettings {
+  std::string name;
+  std::uint64_t seed = 0;
+  c10::ScalarType dtype = c10::ScalarType::Float;
+  std::vector<std::string> data_axes;
+};
+
+/// All inputs of one forward call.
+struct InputSet {
+  std::vector<InputValue> inputs;
+  std::vector<std::shared_ptr<const EdgeBase>> edges;
+  bool keep_graph = true;                  ///< False: evaluation; nothing is kept for a backward.
+};
+
+/// Gradients for the outputs of one forward call, in the order of the calls that consumed them.
+struct GradientSet {
+  std::vector<EdgeGradient> gradients;     ///< edge->from_port says for which output.
+};
+
+/// Waits for its sources and carries nothing.
+struct Token {};
+
+/// Gradients of one forward call's inputs; `inputs[i].rows` undefined where none flows.
+struct BackwardResult {
+  std::vector<Packed> inputs;
+};
+
+/// One rank's share of what the step needs to know (summed in (stage, rank) order: NUM-8).
+struct StepPart {
+  at::Tensor norm_square;   ///< 0-dim fp64, parameters counted once (NUM-3).
+  at::Tensor loss_sum;      ///< 0-dim fp64; undefined when the stage makes no loss.
+  std::int64_t valid = 0;
+};
+struct StepTotals {
+  at::Tensor norm;          ///< 0-dim fp64, of the mean loss, before clipping.
+  at::Tensor loss;          ///< 0-dim fp64, the mean.
+  std::int64_t valid = 0;
+};
+
+/// What the driver decides for a step.
+struct StepSettings {
+  std::int64_t step = 1;
+  double learning_rate_factor = 1;
+  bool keep_gradients = false;
+  static auto troupe_fields(auto& self) { return std::tie(self.step, self.learning_rate_factor, self.keep_gradients); }
+};
+
+/// What a rank tells at the barrier.
+struct StepResult {
+  StepTotals totals;
+  bool skipped = false;
+  std::map<std::string, double> seconds;
+  std::map<std::string, EdgeTraffic> traffic;
+};
+
+struct StageDescription {
+  std::vector<PortSpec> inputs;
+  std::vector<PortSpec> outputs;
+  std::int64_t parameter_bytes = 0;
+  std::int64_t parameters = 0;
+  std::vector<std::string> names;   ///< Full names of its parameters.
+};
+
+/// Parameters or gradients of one rank with what is needed to put the global ones together.
+struct NamedShards {
+  std::vector<ParameterSpec> specs;
+  std::vector<at::Tensor> tensors;
+};
+enum class Export : std::uint8_t { kParameters, kGradients };
+
+/// A verb of the user's module, to run on every rank (Stage::call).
+struct ModuleAction {
+  std::function<std::shared_ptr<void>(void* module)> run;
+};
+struct ActionResult {
+  std::shared_ptr<void> value;
+};
+
+/// A rank of a stage: the object in its pool. Keeps the autograd graphs between forward and backward.
+/// Verbs but apply and load change nothing that abandon does not undo: they are declared pure (POOL-7).
+class StageHost {
+ public:
+  StageHost(Rank& rank, const StageSettings& settings, const ModuleFactory& make);
+  ~StageHost();
+
+  /// `call` names this forward for its backward.
+  Output forward(std::uint64_t call, const InputSet& inputs);
+  BackwardResult backward(std::uint64_t call, const GradientSet& gradients, const Token& after);
+  /// Sums gradients over the data axes and measures them. `sample_axes`: over which this stage's samples are
+  /// sharded, so whose losses add up.
+  StepPart reduce(const Token& after, const std::vector<std::string>& sample_axes);
+  StepResult apply(const StepSettings& settings, const StepTotals& totals);
+  /// Forgets tapes and gradients of a step that failed or won't be used.
+  void abandon();
+  void set_optimizer(const OptimizerOptions& options);
+  StageDescription describe() const;
+  NamedShards shards(Export what) const;
+  /// Takes this rank's part of each global tensor; all parameters must be there, with their shapes.
+  void load(const std::map<std::string, at::Tensor>& global);
+  /// Without gradients.
+  ActionResult run(const ModuleAction& action);
+
+  using troupe_pure = Verbs<&StageHost::forward, &StageHost::backward, &StageHost::reduce, &StageHost::abandon,
+                            &StageHost::describe, &StageHost::shards>;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+template <class T>
+struct OpaquePayload {
+  static std::int64_t bytes(const T&) { return sizeof(T); }
+  static std::uint64_t fingerprint(const T&) { return 0; }
+};
+
+}  // namespace troupe::detail
+
+namespace troupe {
+
+template <> struct Payload<detail::InputSet> : detail::OpaquePayload<detail::InputSet> {};
+template <> struct Payload<detail::GradientSet> : detail::OpaquePayload<detail::GradientSet> {};
+template <> struct Payload<detail::Token> : detail::OpaquePayload<detail::Token> {};
+template <> struct Payload<detail::BackwardResult> : detail::OpaquePayload<detail::BackwardResult> {};
+template <> struct Payload<detail::StepPart> : detail::OpaquePayload<detail::StepPart> {};
+template <> struct Payload<detail::StepTotals> : detail::OpaquePayload<detail::StepTotals> {};
+template <> struct Payload<detail::StepResult> : detail::OpaquePayload<detail::StepResult> {};
+template <> struct Payload<detail::StageDescription> : detail::OpaquePayload<detail::StageDescription> {};
+template <> struct Payload<detail::NamedShards> : detail::OpaquePayload<detail::NamedShards> {};
+template <> struct Payload<detail::ModuleAction> : detail::OpaquePayload<detail::ModuleAction> {};
+template <> struct Payload<detail::ActionResult> : detail::OpaquePayload<detail::ActionResult> {};
+template <> struct Payload<OptimizerOptions> : detail::OpaquePayload<OptimizerOptions> {};
+template <> struct Payload<std::map<std::string, at::Tensor>> : detail::OpaquePayload<std::map<std::string, at::Tensor>> {};
+
+}  // namespace troupe

@@ -1,0 +1,61 @@
+#include "host_state.hpp"
+
+#include <ATen/ATen.h>
+#include <c10/core/GradMode.h>
+
+#include <troupe/base/text.hpp>
+
+namespace troupe::detail {
+
+ActionResult StageHost::run(const ModuleAction& action) {
+  const c10::NoGradGuard no_grad;
+  return {action.run(state_->module->object())};
+}
+
+StageDescription StageHost::describe() const {
+  StageDescription out;
+  out.inputs = state_->input_ports;
+  out.outputs = state_->module->output_ports();
+  for (const auto& entry : state_->store.entries()) {
+    out.parameter_bytes += static_cast<std::int64_t>(entry.tensor.nbytes());
+    out.parameters += entry.tensor.numel();
+    out.names.push_back(entry.spec.name);
+  }
+  return out;
+}
+
+NamedShards StageHost::shards(Export what) const {
+  NamedShards out;
+  const auto& entries = state_->store.entries();
+  if (what == Export::kGradients && state_->kept_gradients.size() != entries.size()) {
+    throw Exception(Error{.code = Errc::kInvalidArgument,
+                          .message = text("stage ", state_->settings.name, " kept no gradients; set StepOptions::keep_gradients")});
+  }
+  for (std::size_t i = 0; i < entries.size(); ++i) {
+    out.specs.push_back(entries[i].spec);
+    out.tensors.push_back(what == Export::kParameters ? entries[i].tensor.detach() : state_->kept_gradients[i]);
+  }
+  return out;
+}
+
+void StageHost::load(const std::map<std::string, at::Tensor>& global) {
+  const c10::NoGradGuard no_grad;
+  State& s = *state_;
+  std::vector<at::Tensor> parts;  // all are found before any is written
+  for (const auto& entry : s.store.entries()) {
+    const auto found = global.find(entry.spec.name);
+    if (found == global.end()) {
+      throw Exception(Error{.code = Errc::kMismatch, .message = text("parameter ", entry.spec.name, " is missing from what is loaded")});
+    }
+    parts.push_back(or_throw(shard_of(entry.spec, s.rank.mesh(), s.rank.index(), found->second)));
+  }
+  for (std::size_t i = 0; i < parts.size(); ++i) s.store.entries()[i].tensor.copy_(parts[i]);
+}
+
+void StageHost::set_optimizer(const OptimizerOptions& options) {
+  State& s = *state_;
+  s.options = options;
+  s.adam = make_adam(options, s.store);
+}
+
+}  // namespace troupe::detail
