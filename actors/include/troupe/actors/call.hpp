@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -30,6 +32,11 @@ struct VerbInfo {
 class CallBase : public std::enable_shared_from_this<CallBase> {
  public:
   using Done = std::function<void()>;
+  /// What to run at completion: on the executor, or at once where it only hands over (adapters of ours).
+  struct Completion {
+    Done run;
+    bool at_once = false;
+  };
 
   explicit CallBase(Clock& clock) : changed_(clock) {}
   virtual ~CallBase() = default;
@@ -57,26 +64,31 @@ class CallBase : public std::enable_shared_from_this<CallBase> {
   int width = 1;
   std::uint64_t generation = 0;          ///< Of the groups; 0: not started on any rank.
   Deadline queue_deadline = Deadline::never();
-  std::atomic<int> remaining{0};
+  std::atomic<int> remaining{0};         ///< Ranks that have neither run nor skipped it.
+  std::atomic<int> unfinished{0};        ///< Ranks that have not run it well.
 
   // --- completion ---
   [[nodiscard]] bool complete() const noexcept { return complete_.load(std::memory_order_acquire); }
   /// Completes with success (no error) or failure; false when it was complete already.
-  /// Returns the functions to run; the caller posts them to the executor (SUP-7).
-  bool finish(std::shared_ptr<const Error> error, std::vector<Done>& to_run);
+  /// Adds what is to run then; the caller runs it outside its locks (SUP-7).
+  bool finish(std::shared_ptr<const Error> error, std::vector<Completion>& to_run);
   /// Waits for completion. False: deadline passed.
   [[nodiscard]] bool wait(Deadline deadline);
+  /// The same for a rank that resolves an argument of `reader`: also ends when that is complete.
+  [[nodiscard]] bool wait_unless(Deadline deadline, const CallBase& reader);
+  /// Wakes waiters so that they look again.
+  void poke();
   /// Null on success. Valid once complete.
   [[nodiscard]] const std::shared_ptr<const Error>& error() const noexcept { return error_; }
   /// False when complete already (the caller then runs it itself).
-  bool add_done(Done done);
+  bool add_done(Done done, bool at_once = false);
 
  private:
   std::mutex mutex_;
   Condition changed_;
   std::atomic<bool> complete_{false};
   std::shared_ptr<const Error> error_;
-  std::vector<Done> done_;
+  std::vector<Completion> done_;
 };
 
 /// Waits for `call` on behalf of the current thread. On a rank's thread the wait is registered, and one

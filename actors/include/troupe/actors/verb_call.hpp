@@ -78,7 +78,7 @@ class ValueCall final : public TypedCall<R> {
   ValueCall(Clock& clock, R value) : TypedCall<R>(clock) {
     this->values.emplace_back(std::move(value));
     this->has_refs.store(true);
-    std::vector<CallBase::Done> none;
+    std::vector<CallBase::Completion> none;
     this->finish(nullptr, none);
   }
   void dependencies(int, std::vector<std::shared_ptr<CallBase>>&) const override {}

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "caf_front.hpp"
+#include "pool_core.hpp"
+
+namespace troupe::detail {
+
+/// What a Runtime handle shares. Thread: any.
+class RuntimeCore {
+ public:
+  explicit RuntimeCore(RuntimeOptions options);
+  ~RuntimeCore();
+
+  [[nodiscard]] Result<std::shared_ptr<PoolCore>> make_pool(PoolOptions options, Factory factory);
+  [[nodiscard]] Result<void> shutdown(Duration deadline);
+  [[nodiscard]] RuntimeStatus status();
+  /// The actor world of this runtime, started on first use.
+  [[nodiscard]] Result<std::shared_ptr<CafWorld>> caf();
+
+  const RuntimeOptions options;
+  const std::shared_ptr<Services> services;
+
+ private:
+  void reap();
+  [[nodiscard]] Result<Placement> place_pool(const PoolOptions& options);
+
+  std::shared_ptr<Executor> executor_;
+  std::mutex mutex_;
+  Cluster cluster_;
+  std::vector<std::shared_ptr<PoolCore>> pools_;
+  std::shared_ptr<CafWorld> caf_;
+  bool closed_ = false;
+};
+
+}  // namespace troupe::detail
