@@ -6,6 +6,23 @@
 #include <troupe/base/text.hpp>
 
 namespace troupe::detail {
+namespace {
+
+std::vector<AdamGroup> groups_of(const OptimizerOptions& options, const ParameterStore& store) {
+  std::vector<AdamGroup> out;
+  for (const ParameterGroup& group : options.groups) out.push_back({{}, group.learning_rate, group.weight_decay});
+  for (std::size_t member = 0; member < store.entries().size(); ++member) {
+    for (std::size_t group = 0; group < out.size(); ++group) {
+      if (!matches_pattern(options.groups[group].pattern, store.entries()[member].spec.name)) continue;
+      out[group].members.push_back(member);
+      break;  // the first that matches counts
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
 
 ActionResult StageHost::run(const ModuleAction& action) {
   const c10::NoGradGuard no_grad;
@@ -55,7 +72,7 @@ void StageHost::load(const std::map<std::string, at::Tensor>& global) {
 void StageHost::set_optimizer(const OptimizerOptions& options) {
   State& s = *state_;
   s.options = options;
-  s.adam = make_adam(options, s.store);
+  s.adam = std::make_unique<AdamW>(s.store, groups_of(options, s.store), AdamOptions{options.beta1, options.beta2, options.epsilon});
 }
 
 }  // namespace troupe::detail

@@ -2,14 +2,10 @@
 
 #include <ATen/ATen.h>
 
-#include <troupe/torch/align.hpp>
+#include <troupe/torch/tensor.hpp>
 
 namespace troupe::detail {
 namespace {
-
-bool on_64_bytes(const at::Tensor& value) {
-  return reinterpret_cast<std::uintptr_t>(value.const_data_ptr()) % 64 == 0;
-}
 
 /// Neighbouring slices of one source as one.
 std::vector<Slice> joined(std::span<const Slice> slices) {
@@ -35,7 +31,7 @@ at::Tensor take_rows(std::span<const at::Tensor> sources, std::span<const Slice>
   if (parts.size() == 1) {
     const Slice& part = parts.front();
     at::Tensor view = sources[static_cast<std::size_t>(part.source_rank)].narrow(0, part.source_begin, part.rows);
-    if (view.is_contiguous() && (view.nbytes() == 0 || on_64_bytes(view))) {
+    if (view.is_contiguous() && is_aligned(view)) {
       traffic.referenced += static_cast<std::int64_t>(view.nbytes());
       if (counters != nullptr) counters->referenced_bytes += static_cast<std::int64_t>(view.nbytes());
       return view;

@@ -118,7 +118,7 @@ class Pool {
   template <class... X>
   std::string per_rank_mismatch(const X&... x) const {
     std::string out;
-    const auto look = [&](const auto& one) {
+    [[maybe_unused]] const auto look = [&](const auto& one) {
       if constexpr (requires { one.values.size(); }) {
         if (static_cast<int>(one.values.size()) != size()) {
           out = text("per_rank() has ", one.values.size(), " values, the pool has ", size(), " ranks: give one each");

@@ -40,8 +40,8 @@ struct ParityRun {
 struct ParityReport {
   bool ok = false;
   double worst = 0;                       ///< Largest relative error seen, over all meshes.
-  std::string where;                      ///< Of `worst`: mesh and tensor.
-  std::string message;                    ///< Empty when ok.
+  std::string where = {};                 ///< Of `worst`: mesh and tensor.
+  std::string message = {};               ///< Empty when ok.
   explicit operator bool() const noexcept { return ok; }
 };
 
