@@ -101,7 +101,7 @@ class Decoder {
     const at::Tensor attended = packed_attention(qkv[0], qkv[1], qkv[2], lengths, Mask::kCausal);
     x = x + out_.forward(attended.reshape({batch, length, heads * config_.head_dim}));
     x = x + down_.forward(at::gelu(up_.forward(norm_.forward(x))));
-    const at::Tensor logits = tokens_.logits(norm_.forward(x)).reshape({batch * length, -1});
+    const at::Tensor logits = tokens_.logits(norm_.forward(x)).reshape({batch * length, tokens_.share().size});
     const at::Tensor losses = vocab_parallel_cross_entropy(logits, text.labels.reshape({-1}), tokens_.share(), tp_);
     return {losses.sum(), count(text.labels)};
   }

@@ -62,7 +62,9 @@ Error error_from_current_exception(Errc code) noexcept {
   } catch (const std::bad_alloc&) {
     return Error{Errc::kOutOfMemory, "the system refused an allocation (std::bad_alloc)"};
   } catch (const std::exception& e) {
-    return Error{code, e.what()};
+    // LibTorch appends pages of C++ frames to its texts: the first part says what happened
+    const std::string_view what = e.what();
+    return Error{code, std::string(what.substr(0, what.find("\nException raised from")))};
   } catch (...) {
     return Error{code, "an exception that is not a std::exception"};
   }

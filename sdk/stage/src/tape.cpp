@@ -81,7 +81,7 @@ std::shared_ptr<TapeCore> open_tape(const std::shared_ptr<GraphCore>& graph, boo
   return tape;
 }
 
-Tape make_tape(const std::shared_ptr<GraphCore>& graph) { return Tape(open_tape(graph, true)); }
+Tape make_tape(const std::shared_ptr<GraphCore>& graph, bool keep_graph) { return Tape(open_tape(graph, keep_graph)); }
 
 ValueName submit_forward(TapeCore& tape, NodeId stage, std::vector<ValueName> inputs) {
   GraphCore& graph = *tape.graph;

@@ -1,6 +1,8 @@
 #include <troupe/torch/budget.hpp>
 
+#include <array>
 #include <mutex>
+#include <unordered_map>
 #include <utility>
 
 #include <c10/core/Allocator.h>
@@ -15,18 +17,41 @@ namespace {
 
 thread_local std::shared_ptr<BudgetAccount> current_account;
 
-/// What a booked block remembers: who took it, and the block of the allocator below.
-struct Block {
-  c10::DataPtr below;
-  std::shared_ptr<BudgetAccount> account;
-  std::int64_t bytes = 0;
+/// Blocks that were booked, by address. LibTorch's raw_deallocate() hands back bare pointers and demands that a
+/// block's context is its address, so the owner can't travel in the context.
+class Bookings {
+ public:
+  struct Booking {
+    std::shared_ptr<BudgetAccount> account;
+    std::int64_t bytes = 0;
+  };
+
+  void add(const void* block, Booking booking) {
+    Part& part = part_of(block);
+    std::lock_guard lock(part.mutex);
+    part.by_block.emplace(block, std::move(booking));
+  }
+  /// The booking of `block`, taken out; an empty one when it has none.
+  Booking take(const void* block) {
+    Part& part = part_of(block);
+    std::lock_guard lock(part.mutex);
+    const auto found = part.by_block.find(block);
+    if (found == part.by_block.end()) return {};
+    Booking out = std::move(found->second);
+    part.by_block.erase(found);
+    return out;
+  }
+
+ private:
+  struct Part {
+    std::mutex mutex;
+    std::unordered_map<const void*, Booking> by_block;
+  };
+  Part& part_of(const void* block) { return parts_[(reinterpret_cast<std::uintptr_t>(block) >> 6) % parts_.size()]; }
+  std::array<Part, 32> parts_;
 };
 
-void free_block(void* context) {
-  auto* block = static_cast<Block*>(context);
-  block->account->give_back(block->bytes);
-  delete block;
-}
+void free_booked(void* block);
 
 class CountingAllocator final : public c10::Allocator {
  public:
@@ -36,21 +61,22 @@ class CountingAllocator final : public c10::Allocator {
     if (!current_account || bytes == 0) return below_->allocate(bytes);
     const auto wanted = static_cast<std::int64_t>(bytes);
     current_account->take(wanted);
-    auto block = std::make_unique<Block>();
-    block->account = current_account;
-    block->bytes = wanted;
     try {
-      block->below = below_->allocate(bytes);
+      c10::DataPtr block = below_->allocate(bytes);
+      bookings.add(block.get(), {current_account, wanted});
+      const c10::Device device = block.device();
+      void* const data = block.release_context();
+      return {data, data, &free_booked, device};
     } catch (...) {
       current_account->give_back(wanted);
       throw;
     }
-    void* const data = block->below.get();
-    const c10::Device device = block->below.device();
-    return {data, block.release(), &free_block, device};
   }
+  [[nodiscard]] c10::DeleterFnPtr raw_deleter() const override { return &free_booked; }
   void copy_data(void* target, const void* source, std::size_t bytes) const override { below_->copy_data(target, source, bytes); }
   [[nodiscard]] c10::Allocator* below() const { return below_; }
+
+  Bookings bookings;
 
  private:
   c10::Allocator* below_;
@@ -61,6 +87,13 @@ class CountingAllocator final : public c10::Allocator {
 std::mutex install_mutex;
 int installed = 0;
 CountingAllocator* counting = nullptr;
+
+/// Also gets blocks that were never booked: raw_deallocate() asks the allocator of the day.
+void free_booked(void* block) {
+  const auto booking = counting->bookings.take(block);
+  if (booking.account) booking.account->give_back(booking.bytes);
+  counting->below()->raw_deleter()(block);
+}
 
 }  // namespace
 
@@ -80,7 +113,14 @@ void BudgetAccount::take(std::int64_t bytes) {
 DeviceBudgets::DeviceBudgets() {
   std::lock_guard lock(install_mutex);
   if (installed++ > 0) return;
-  if (counting == nullptr || counting->below() != c10::GetCPUAllocator()) counting = new CountingAllocator(c10::GetCPUAllocator());
+  if (counting == nullptr) {
+    // only over an allocator that can free bare pointers, as LibTorch's own can
+    if (c10::GetCPUAllocator()->raw_deleter() == nullptr) {
+      --installed;
+      throw Exception(Error{.code = Errc::kUnavailable, .message = "the process's CPU allocator can't be wrapped (no raw deleter): turn track_memory off"});
+    }
+    counting = new CountingAllocator(c10::GetCPUAllocator());
+  }
   c10::SetCPUAllocator(counting, 1);
 }
 

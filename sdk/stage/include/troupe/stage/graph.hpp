@@ -34,7 +34,7 @@ namespace detail {
 void add_edge(GraphCore& graph, std::shared_ptr<EdgeBase> edge);
 [[nodiscard]] Result<void> check_graph(GraphCore& graph);
 [[nodiscard]] Result<Optimizer> make_optimizer(const std::shared_ptr<GraphCore>& graph, OptimizerOptions options);
-[[nodiscard]] Tape make_tape(const std::shared_ptr<GraphCore>& graph);
+[[nodiscard]] Tape make_tape(const std::shared_ptr<GraphCore>& graph, bool keep_graph);
 [[nodiscard]] Result<StepReport> run_step(const std::shared_ptr<GraphCore>& graph, const Optimizer& optimizer, const StepOptions& options);
 [[nodiscard]] Result<StepReport> run_evaluation(const std::shared_ptr<GraphCore>& graph, const StepOptions& options);
 [[nodiscard]] Result<Packed> fetch_value(GraphCore& graph, const ValueName& value, Duration timeout);
@@ -113,7 +113,10 @@ class Graph {
   [[nodiscard]] Result<Packed> fetch(const Value<Packed>& value, Duration timeout) { return detail::fetch_value(*core_, value.name(), timeout); }
 
   /// A new micro-batch (level B).
-  [[nodiscard]] Tape tape() { return detail::make_tape(core_); }
+  [[nodiscard]] Tape tape() { return detail::make_tape(core_, true); }
+
+  /// The same without autograd graphs: for looking and for generation; joined by no optimizer.
+  [[nodiscard]] Tape evaluation_tape() { return detail::make_tape(core_, false); }
 
  private:
   std::shared_ptr<detail::GraphCore> core_;

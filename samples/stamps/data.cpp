@@ -1,0 +1,129 @@
+#include "data.hpp"
+
+#include <algorithm>
+#include <cctype>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+
+#include <troupe/base/text.hpp>
+
+namespace stamps {
+namespace {
+
+namespace fs = std::filesystem;
+using troupe::Errc;
+using troupe::text;
+
+struct Found {
+  std::string picture;
+  std::vector<std::string> words;
+  bool held_out = false;
+};
+
+std::vector<std::string> split_words(const std::string& line) {
+  std::vector<std::string> out;
+  std::string word;
+  for (const char c : line + " ") {
+    const auto byte = static_cast<unsigned char>(c);
+    if (std::isalnum(byte) != 0 || c == '\'') {
+      word.push_back(static_cast<char>(std::tolower(byte)));
+    } else if (!word.empty()) {
+      out.push_back(std::move(word));
+      word.clear();
+    }
+  }
+  return out;
+}
+
+/// FNV-1a of the path below the folder: the same split on every machine.
+std::uint64_t hash_of(const std::string& name) {
+  std::uint64_t hash = 0xcbf29ce484222325ULL;
+  for (const char c : name) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3ULL;
+  return hash ^ (hash >> 29);
+}
+
+std::vector<Found> find_all(const fs::path& folder) {
+  std::vector<Found> out;
+  for (const auto& entry : fs::recursive_directory_iterator(folder)) {
+    if (entry.path().extension() != ".png") continue;
+    std::ifstream caption(fs::path(entry.path()).replace_extension(".txt"));
+    std::string line;
+    if (!caption || !std::getline(caption, line)) continue;
+    Found found{entry.path().string(), split_words(line), false};
+    if (found.words.empty()) continue;
+    found.held_out = hash_of(fs::relative(entry.path(), folder).string()) % 10 == 0;
+    out.push_back(std::move(found));
+  }
+  std::ranges::sort(out, {}, &Found::picture);  // the order of a folder is the file system's
+  return out;
+}
+
+std::map<std::string, std::int64_t> number_words(const std::vector<Found>& all, std::vector<std::string>& words) {
+  std::map<std::string, int> counts;
+  for (const Found& found : all) {
+    if (found.held_out) continue;
+    for (const auto& word : found.words) ++counts[word];
+  }
+  words = {"<pad>", "<begin>", "<end>", "<unknown>"};
+  std::map<std::string, std::int64_t> out;
+  for (const auto& [word, count] : counts) {
+    if (count < 2) continue;
+    out[word] = static_cast<std::int64_t>(words.size());
+    words.push_back(word);
+  }
+  return out;
+}
+
+}  // namespace
+
+troupe::Result<Dataset> load_dataset(const std::string& folder) {
+  std::error_code error;
+  if (!fs::is_directory(folder, error)) {
+    return troupe::fail(Errc::kIo, text("data folder ", folder, " is not there; tools/setup installs tuxpaint-stamps-default, or name another by --data"));
+  }
+  const auto all = find_all(folder);
+  Dataset out;
+  const auto numbers = number_words(all, out.words);
+  for (const Found& found : all) {
+    Example example{found.picture, {kBegin}};
+    for (const auto& word : found.words) {
+      if (static_cast<std::int64_t>(example.tokens.size()) + 1 >= kMaxTokens) break;
+      const auto number = numbers.find(word);
+      example.tokens.push_back(number == numbers.end() ? static_cast<std::int64_t>(kUnknown) : number->second);
+    }
+    example.tokens.push_back(kEnd);
+    (found.held_out ? out.held_out : out.train).push_back(std::move(example));
+  }
+  if (out.train.empty() || out.held_out.empty()) {
+    return troupe::fail(Errc::kBadData, text("data folder ", folder, ": expected PNG pictures with captions (name.txt) beside them, got ", out.train.size(),
+                                             " for training and ", out.held_out.size(), " held out"));
+  }
+  return out;
+}
+
+std::string caption_of(const std::vector<std::string>& words, const std::vector<std::int64_t>& tokens) {
+  std::string out;
+  for (const auto token : tokens) {
+    if (token == kEnd) break;
+    if (token == kBegin || token == kPad) continue;
+    out += (out.empty() ? "" : " ") + words[static_cast<std::size_t>(token)];
+  }
+  return out;
+}
+
+double unigram_loss(const Dataset& data) {
+  std::vector<double> counts(data.words.size(), 1.0);  // one more each: a word that training lacks
+  double total = static_cast<double>(counts.size());
+  for (const Example& example : data.train) {
+    for (std::size_t i = 1; i < example.tokens.size(); ++i) ++counts[static_cast<std::size_t>(example.tokens[i])], ++total;
+  }
+  double sum = 0;
+  std::int64_t tokens = 0;
+  for (const Example& example : data.held_out) {
+    for (std::size_t i = 1; i < example.tokens.size(); ++i) sum -= std::log(counts[static_cast<std::size_t>(example.tokens[i])] / total), ++tokens;
+  }
+  return sum / static_cast<double>(tokens);
+}
+
+}  // namespace stamps

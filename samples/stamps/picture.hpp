@@ -1,0 +1,31 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <troupe/base/result.hpp>
+
+namespace stamps {
+
+inline constexpr int kSide = 64;                           ///< Pixels of a picture after resizing.
+inline constexpr int kPatch = 8;                           ///< Pixels of a patch.
+inline constexpr int kGrid = kSide / kPatch;               ///< Patches along a side.
+inline constexpr int kPatches = kGrid * kGrid;             ///< Per picture.
+inline constexpr int kPatchSize = kPatch * kPatch * 3;     ///< Numbers in a patch.
+inline constexpr int kMerge = 4;                           ///< Patches that become one token (2 x 2).
+
+/// RGB, row after row.
+using Picture = std::array<std::uint8_t, kSide * kSide * 3>;
+
+/// Decodes a PNG, puts it on white, and resizes it by area to kSide x kSide.
+/// Fails with: kIo (missing, unreadable), kBadData (empty, truncated, broken, not a PNG), naming the file,
+/// what was expected and what came.
+[[nodiscard]] troupe::Result<Picture> load_picture(const std::string& path);
+
+/// A picture as rows of patches, values in [-1, 1]. Each group of four rows is one 2 x 2 merge unit.
+/// Appends kPatches * kPatchSize numbers.
+void append_patches(const Picture& picture, std::vector<float>& rows);
+
+}  // namespace stamps

@@ -1,0 +1,47 @@
+#include "progress.hpp"
+
+#include <algorithm>
+#include <cstdio>
+#include <unistd.h>
+
+namespace stamps {
+
+std::string short_bytes(std::int64_t bytes) {
+  char out[32];
+  std::snprintf(out, sizeof out, "%.0f MiB", static_cast<double>(bytes) / (1 << 20));
+  return out;
+}
+
+Progress::Progress(std::int64_t steps, std::int64_t log_every)
+    : steps_(steps), log_every_(log_every), terminal_(isatty(STDOUT_FILENO) != 0), start_(std::chrono::steady_clock::now()) {}
+
+void Progress::step(const troupe::StepReport& report, std::int64_t patches) {
+  const double seconds = std::max(report.seconds.at("step"), 1e-9);
+  // smoothed: single steps jump with what else the machine does
+  const auto smooth = [&](double& value, double now) { value = value == 0 ? now : 0.9 * value + 0.1 * now; };
+  smooth(patches_per_second_, static_cast<double>(patches) / seconds);
+  smooth(tokens_per_second_, static_cast<double>(report.valid) / seconds);
+  const double elapsed = std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+  const double left = elapsed / static_cast<double>(report.step) * static_cast<double>(steps_ - report.step);
+  std::string peaks;
+  for (const auto& [stage, by_rank] : report.peak_bytes) {
+    if (!by_rank.empty()) peaks += "  " + stage + " peak " + short_bytes(*std::max_element(by_rank.begin(), by_rank.end()));
+  }
+  char line[320];
+  std::snprintf(line, sizeof line, "step %4ld/%ld  loss %6.3f  %7.0f patches/s  %6.0f tokens/s%s  %3.0f s left", static_cast<long>(report.step), static_cast<long>(steps_),
+                report.loss, patches_per_second_, tokens_per_second_, peaks.c_str(), left);
+  if (terminal_) {
+    constexpr int kWidth = 24;
+    const int done = static_cast<int>(kWidth * report.step / steps_);
+    std::printf("\r[%.*s%*s] %s\033[K", done, "########################", kWidth - done, "", line);
+  } else if (report.step % log_every_ == 0 || report.step == 1 || report.step == steps_) {
+    std::printf("%s\n", line);
+  }
+  std::fflush(stdout);
+}
+
+void Progress::finish() {
+  if (terminal_) std::printf("\n");
+}
+
+}  // namespace stamps

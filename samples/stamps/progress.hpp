@@ -1,0 +1,30 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+
+#include <troupe/stage/report.hpp>
+
+namespace stamps {
+
+/// A bar on a terminal, a line every n steps otherwise: loss, rates, memory, what is left.
+class Progress {
+ public:
+  Progress(std::int64_t steps, std::int64_t log_every);
+  void step(const troupe::StepReport& report, std::int64_t patches);
+  void finish();
+
+ private:
+  std::int64_t steps_;
+  std::int64_t log_every_;
+  bool terminal_;
+  std::chrono::steady_clock::time_point start_;
+  double patches_per_second_ = 0;
+  double tokens_per_second_ = 0;
+};
+
+/// "312 MiB" for people.
+[[nodiscard]] std::string short_bytes(std::int64_t bytes);
+
+}  // namespace stamps
