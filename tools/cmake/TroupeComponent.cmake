@@ -11,6 +11,10 @@ function(troupe_compile_settings target torch)
   set_target_properties(${target} PROPERTIES
     CXX_EXTENSIONS OFF CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)
   target_compile_options(${target} PRIVATE -fPIC -Wall -Wextra $<$<BOOL:${troupe_IS_TOP_LEVEL}>:-Werror>)
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
+    # false alarms on temporaries of option aggregates that are passed by value
+    target_compile_options(${target} PRIVATE -Wno-maybe-uninitialized)
+  endif()
   if(torch)
     target_precompile_headers(${target} REUSE_FROM troupe_torch_pch)
     if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
