@@ -8,15 +8,16 @@ namespace stamps {
 
 using namespace std::chrono_literals;
 
-troupe::Result<std::vector<std::string>> caption(troupe::Graph& graph, const troupe::Source<StampSource>& source, const troupe::Stage<Vision>& vision,
-                                                 const troupe::Stage<Language>& language, const std::vector<std::string>& words) {
-  auto batch = source.next(60s);
-  if (!batch) return troupe::fail(batch.error());
+troupe::Result<std::vector<std::string>> caption(troupe::Graph& graph, const troupe::GlobalBatch<Batch>& batch, std::int64_t most,
+                                                 const troupe::Stage<Vision>& vision, const troupe::Stage<Language>& language,
+                                                 const std::vector<std::string>& words) {
+  // the parts of a split are a sample or so larger at the front: the first has at least `most` if the batch has
+  const auto part = batch.split(static_cast<int>(std::max<std::int64_t>(1, batch.samples() / most))).front();
   troupe::Tape tape = graph.evaluation_tape();
-  auto pictures = graph.fetch(tape(vision, batch->get<&Batch::pixels>()), 60s);
+  auto pictures = graph.fetch(tape(vision, part.get<&Batch::pixels>()), 60s);
   if (!pictures) return troupe::fail(pictures.error());
-  std::vector<std::vector<std::int64_t>> tokens(static_cast<std::size_t>(batch->samples()), {kBegin});
-  at::Tensor ids = at::full({batch->samples(), 1}, static_cast<std::int64_t>(kBegin), at::kLong);
+  std::vector<std::vector<std::int64_t>> tokens(static_cast<std::size_t>(part.samples()), {kBegin});
+  at::Tensor ids = at::full({part.samples(), 1}, static_cast<std::int64_t>(kBegin), at::kLong);
   for (std::int64_t step = 1; step < kMaxTokens; ++step) {
     auto next = language.call<&Language::next_tokens>(60s, ids, *pictures);
     if (!next) return troupe::fail(next.error());
@@ -26,7 +27,7 @@ troupe::Result<std::vector<std::string>> caption(troupe::Graph& graph, const tro
     if (std::ranges::all_of(tokens, [](const auto& line) { return std::ranges::find(line, kEnd) != line.end(); })) break;
   }
   std::vector<std::string> out;
-  for (const auto& line : tokens) out.push_back(caption_of(words, line));
+  for (std::int64_t i = 0; i < std::min(most, std::ssize(tokens)); ++i) out.push_back(caption_of(words, tokens[static_cast<std::size_t>(i)]));
   return out;
 }
 

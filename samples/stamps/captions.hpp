@@ -13,8 +13,9 @@
 
 namespace stamps {
 
-/// Greedy captions for the batch that `source` makes next, over both stages in their own layouts.
-[[nodiscard]] troupe::Result<std::vector<std::string>> caption(troupe::Graph& graph, const troupe::Source<StampSource>& source,
+/// Greedy captions for the first `most` pictures of a batch: the encoder runs in its layout, its output comes
+/// to the driver, the decoder makes one token a call in its own.
+[[nodiscard]] troupe::Result<std::vector<std::string>> caption(troupe::Graph& graph, const troupe::GlobalBatch<Batch>& batch, std::int64_t most,
                                                                const troupe::Stage<Vision>& vision, const troupe::Stage<Language>& language,
                                                                const std::vector<std::string>& words);
 

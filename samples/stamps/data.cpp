@@ -5,6 +5,8 @@
 #include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <string_view>
+#include <system_error>
 
 #include <troupe/base/text.hpp>
 
@@ -13,7 +15,10 @@ namespace {
 
 namespace fs = std::filesystem;
 using troupe::Errc;
+using troupe::Result;
 using troupe::text;
+
+constexpr std::uint64_t kHeldOutEvery = 10;
 
 struct Found {
   std::string picture;
@@ -43,18 +48,34 @@ std::uint64_t hash_of(const std::string& name) {
   return hash ^ (hash >> 29);
 }
 
-std::vector<Found> find_all(const fs::path& folder) {
-  std::vector<Found> out;
-  for (const auto& entry : fs::recursive_directory_iterator(folder)) {
-    if (entry.path().extension() != ".png") continue;
-    std::ifstream caption(fs::path(entry.path()).replace_extension(".txt"));
+/// Tux Paint's own rule: a hand-drawn mirror image has the caption of its original.
+fs::path original_of(const fs::path& picture) {
+  constexpr std::string_view kMirror = "_mirror";
+  std::string stem = picture.stem().string();
+  if (stem.ends_with(kMirror)) stem.resize(stem.size() - kMirror.size());
+  return picture.parent_path() / stem;
+}
+
+std::vector<std::string> caption_words(const fs::path& picture) {
+  for (const fs::path& file : {fs::path(picture).replace_extension(".txt"), fs::path(original_of(picture).string() + ".txt")}) {
+    std::ifstream caption(file);
     std::string line;
-    if (!caption || !std::getline(caption, line)) continue;
-    Found found{entry.path().string(), split_words(line), false};
-    if (found.words.empty()) continue;
-    found.held_out = hash_of(fs::relative(entry.path(), folder).string()) % 10 == 0;
-    out.push_back(std::move(found));
+    if (caption && std::getline(caption, line)) return split_words(line);
   }
+  return {};
+}
+
+/// Every picture, also those without words.
+Result<std::vector<Found>> find_all(const fs::path& folder) {
+  std::vector<Found> out;
+  std::error_code error;
+  for (fs::recursive_directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
+    const fs::path& path = at->path();
+    if (path.extension() != ".png") continue;
+    const std::string name = fs::path(original_of(path)).lexically_relative(folder).generic_string();
+    out.push_back({path.string(), caption_words(path), hash_of(name) % kHeldOutEvery == 0});
+  }
+  if (error) return troupe::fail(Errc::kIo, text("data folder ", folder.string(), " can't be read: ", error.message()));
   std::ranges::sort(out, {}, &Found::picture);  // the order of a folder is the file system's
   return out;
 }
@@ -75,25 +96,35 @@ std::map<std::string, std::int64_t> number_words(const std::vector<Found>& all, 
   return out;
 }
 
+std::vector<std::int64_t> tokens_of(const std::vector<std::string>& words, const std::map<std::string, std::int64_t>& numbers) {
+  std::vector<std::int64_t> out = {kBegin};
+  for (const auto& word : words) {
+    if (std::ssize(out) + 1 >= kMaxTokens) break;
+    const auto number = numbers.find(word);
+    out.push_back(number == numbers.end() ? static_cast<std::int64_t>(kUnknown) : number->second);
+  }
+  out.push_back(kEnd);
+  return out;
+}
+
 }  // namespace
 
-troupe::Result<Dataset> load_dataset(const std::string& folder) {
+Result<Dataset> load_dataset(const std::string& folder) {
   std::error_code error;
   if (!fs::is_directory(folder, error)) {
     return troupe::fail(Errc::kIo, text("data folder ", folder, " is not there; tools/setup installs tuxpaint-stamps-default, or name another by --data"));
   }
   const auto all = find_all(folder);
+  if (!all) return troupe::fail(all.error());
   Dataset out;
-  const auto numbers = number_words(all, out.words);
-  for (const Found& found : all) {
-    Example example{found.picture, {kBegin}};
-    for (const auto& word : found.words) {
-      if (static_cast<std::int64_t>(example.tokens.size()) + 1 >= kMaxTokens) break;
-      const auto number = numbers.find(word);
-      example.tokens.push_back(number == numbers.end() ? static_cast<std::int64_t>(kUnknown) : number->second);
+  const auto numbers = number_words(*all, out.words);
+  for (const Found& found : *all) {
+    if (found.words.empty()) {
+      ++out.without_caption;
+      continue;
     }
-    example.tokens.push_back(kEnd);
-    (found.held_out ? out.held_out : out.train).push_back(std::move(example));
+    (found.held_out ? out.held_out : out.train).push_back({found.picture, tokens_of(found.words, numbers)});
+    if (std::ssize(found.words) + 2 > kMaxTokens) ++out.shortened;
   }
   if (out.train.empty() || out.held_out.empty()) {
     return troupe::fail(Errc::kBadData, text("data folder ", folder, ": expected PNG pictures with captions (name.txt) beside them, got ", out.train.size(),

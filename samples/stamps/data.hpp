@@ -24,13 +24,16 @@ struct Dataset {
   std::vector<Example> train;
   std::vector<Example> held_out;
   std::vector<std::string> words;       ///< By token.
+  std::int64_t without_caption = 0;     ///< Pictures left out, since nobody says what they show.
+  std::int64_t shortened = 0;           ///< Captions cut to kMaxTokens.
 };
 
-/// Longest caption kept, in tokens.
-inline constexpr std::int64_t kMaxTokens = 24;
+/// Longest caption in tokens, kBegin and kEnd included; the longest of the stamps has 37.
+inline constexpr std::int64_t kMaxTokens = 48;
 
-/// Finds every PNG below `folder` with a caption beside it (name.txt, first line). Every tenth, by a hash of
-/// its path, is held out. Words that occur once in training are kUnknown.
+/// Finds every PNG below `folder` with a caption beside it (name.txt, first line; a name_mirror.png without
+/// one shares its original's). About every tenth, by a hash of its name, is held out, mirrors with their
+/// originals. Words that occur once in training are kUnknown.
 /// Fails with: kIo when the folder can't be read; kBadData when it holds no picture with a caption.
 [[nodiscard]] troupe::Result<Dataset> load_dataset(const std::string& folder);
 

@@ -2,15 +2,25 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <string>
+
 #include <unistd.h>
 
 namespace stamps {
 
-std::string short_bytes(std::int64_t bytes) {
-  char out[32];
-  std::snprintf(out, sizeof out, "%.0f MiB", static_cast<double>(bytes) / (1 << 20));
+namespace {
+
+/// " vision 120,118 language 96,95": of each rank.
+std::string peaks_of(const troupe::StepReport& report) {
+  std::string out;
+  for (const auto& [stage, by_rank] : report.peak_bytes) {
+    out += " " + stage;
+    for (std::size_t rank = 0; rank < by_rank.size(); ++rank) out += (rank == 0 ? " " : ",") + std::to_string(by_rank[rank] >> 20);
+  }
   return out;
 }
+
+}  // namespace
 
 Progress::Progress(std::int64_t steps, std::int64_t log_every)
     : steps_(steps), log_every_(log_every), terminal_(isatty(STDOUT_FILENO) != 0), start_(std::chrono::steady_clock::now()) {}
@@ -23,13 +33,9 @@ void Progress::step(const troupe::StepReport& report, std::int64_t patches) {
   smooth(tokens_per_second_, static_cast<double>(report.valid) / seconds);
   const double elapsed = std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
   const double left = elapsed / static_cast<double>(report.step) * static_cast<double>(steps_ - report.step);
-  std::string peaks;
-  for (const auto& [stage, by_rank] : report.peak_bytes) {
-    if (!by_rank.empty()) peaks += "  " + stage + " peak " + short_bytes(*std::max_element(by_rank.begin(), by_rank.end()));
-  }
   char line[320];
-  std::snprintf(line, sizeof line, "step %4ld/%ld  loss %6.3f  %7.0f patches/s  %6.0f tokens/s%s  %3.0f s left", static_cast<long>(report.step), static_cast<long>(steps_),
-                report.loss, patches_per_second_, tokens_per_second_, peaks.c_str(), left);
+  std::snprintf(line, sizeof line, "step %4ld/%ld  loss %6.3f  %6.0f patches/s  %5.0f tokens/s  peak MiB%s  %3.0f s left", static_cast<long>(report.step), static_cast<long>(steps_),
+                report.loss, patches_per_second_, tokens_per_second_, peaks_of(report).c_str(), left);
   if (terminal_) {
     constexpr int kWidth = 24;
     const int done = static_cast<int>(kWidth * report.step / steps_);
@@ -42,6 +48,7 @@ void Progress::step(const troupe::StepReport& report, std::int64_t patches) {
 
 void Progress::finish() {
   if (terminal_) std::printf("\n");
+  std::fflush(stdout);
 }
 
 }  // namespace stamps

@@ -2,7 +2,6 @@
 
 #include <chrono>
 #include <cstdint>
-#include <string>
 
 #include <troupe/stage/report.hpp>
 
@@ -23,8 +22,5 @@ class Progress {
   double patches_per_second_ = 0;
   double tokens_per_second_ = 0;
 };
-
-/// "312 MiB" for people.
-[[nodiscard]] std::string short_bytes(std::int64_t bytes);
 
 }  // namespace stamps

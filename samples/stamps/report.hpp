@@ -1,7 +1,10 @@
 #pragma once
 
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include <troupe/base/result.hpp>
@@ -27,18 +30,26 @@ struct Captioned {
 struct Outcome {
   std::vector<double> losses;          ///< By step.
   double seconds = 0;                  ///< Of training.
-  double patches_per_second = 0;
-  double tokens_per_second = 0;
-  HeldOut held_out;
+  std::int64_t patches = 0;            ///< Trained on, in all.
+  std::int64_t tokens = 0;
+  std::map<std::string, std::vector<std::int64_t>> peak_bytes;  ///< By stage, per rank.
+  struct Handover {
+    std::int64_t referenced = 0;
+    std::int64_t copied = 0;
+  };
+  std::map<std::string, Handover> bytes_by_edge;  ///< Of the last step.
+  std::optional<HeldOut> held_out;     ///< Unless stopped before.
   std::vector<Captioned> captions;
   bool stopped = false;
+
+  [[nodiscard]] double per_second(std::int64_t count) const { return seconds > 0 ? static_cast<double>(count) / seconds : 0; }
 };
 
 /// Writes results.json and loss.svg into config.out, each whole or not at all (temporary file, rename).
 /// Fails with: kIo naming the file.
 [[nodiscard]] troupe::Result<void> write_reports(const Config& config, const Outcome& outcome);
 
-/// The loss curve as an SVG: raw and smoothed, with axes.
-[[nodiscard]] std::string loss_svg(const std::vector<double>& losses, double unigram);
+/// Writes `content` to `path`, whole or not at all. Fails with: kIo naming the file; nothing is left behind then.
+[[nodiscard]] troupe::Result<void> write_whole(const std::filesystem::path& path, const std::string& content);
 
 }  // namespace stamps

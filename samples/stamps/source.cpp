@@ -8,38 +8,51 @@
 
 namespace stamps {
 
-StampSource::StampSource(const SourceConfig& config) : config_(config) { start_pass(); }
+const Picture& PictureCache::get(const std::string& path) {
+  const auto found = pictures_.find(path);
+  if (found != pictures_.end()) return found->second;
+  return pictures_.emplace(path, troupe::or_throw(load_picture(path))).first->second;
+}
 
-void StampSource::start_pass() {
-  order_.resize(config_.examples.size());
-  std::iota(order_.begin(), order_.end(), 0);
-  at_ = 0;
-  if (!config_.endless) return;
-  std::mt19937_64 random(static_cast<std::uint64_t>(config_.seed) * 1000003 + static_cast<std::uint64_t>(pass_++));
+std::vector<std::size_t> training_batch(std::size_t examples, std::int64_t batch, std::int64_t seed, std::int64_t index) {
+  if (examples == 0 || batch < 1) return {};
+  const std::size_t size = std::min(examples, static_cast<std::size_t>(batch));
+  const auto per_pass = static_cast<std::int64_t>(examples / size);
+  std::vector<std::size_t> order(examples);
+  std::iota(order.begin(), order.end(), 0);
+  std::mt19937_64 random(static_cast<std::uint64_t>(seed) * 1000003 + static_cast<std::uint64_t>(index / per_pass));
   // std::shuffle may differ between libraries; this may not
-  for (std::size_t i = order_.size(); i > 1; --i) std::swap(order_[i - 1], order_[random() % i]);
+  for (std::size_t i = order.size(); i > 1; --i) std::swap(order[i - 1], order[random() % i]);
+  const auto begin = order.begin() + static_cast<std::ptrdiff_t>(static_cast<std::size_t>(index % per_pass) * size);
+  return {begin, begin + static_cast<std::ptrdiff_t>(size)};
 }
 
-const Picture& StampSource::picture(const std::string& path) {
-  const auto found = decoded_.find(path);
-  if (found != decoded_.end()) return found->second;
-  return decoded_.emplace(path, troupe::or_throw(load_picture(path))).first->second;
+std::optional<Batch> TrainingSource::next() {
+  std::vector<const Example*> captions;
+  std::vector<const Picture*> pictures;
+  for (const std::size_t i : training_batch(config_.examples.size(), config_.batch, config_.seed, made_)) {
+    captions.push_back(&config_.examples[i]);
+    pictures.push_back(&pictures_.get(config_.examples[i].picture));
+  }
+  if (captions.empty()) return std::nullopt;
+  ++made_;
+  return make_batch(captions, pictures);
 }
 
-std::optional<Batch> StampSource::next() {
-  const auto batch = static_cast<std::size_t>(config_.batch);
-  if (config_.endless && at_ + batch > order_.size()) start_pass();
-  if (at_ >= order_.size()) {
-    start_pass();  // the next call begins another pass
+std::optional<Batch> HeldOutSource::next() {
+  const std::size_t count = config_.examples.size();
+  if (at_ >= count) {
+    at_ = 0;
+    show_ = static_cast<Show>((static_cast<int>(show_) + 1) % kShows);
     return std::nullopt;
   }
   std::vector<const Example*> captions;
   std::vector<const Picture*> pictures;
-  for (const std::size_t end = std::min(at_ + batch, order_.size()); at_ < end; ++at_) {
-    captions.push_back(&config_.examples[order_[at_]]);
-    if (config_.pictures == Pictures::kNone) continue;
-    const std::size_t other = config_.pictures == Pictures::kShuffled ? (order_[at_] + order_.size() / 2) % order_.size() : order_[at_];
-    pictures.push_back(&picture(config_.examples[other].picture));
+  for (const std::size_t end = std::min(at_ + static_cast<std::size_t>(config_.batch), count); at_ < end; ++at_) {
+    captions.push_back(&config_.examples[at_]);
+    // half the list away: alphabetical neighbours are alike (two coins, two letters)
+    const std::size_t shown = show_ == Show::kShuffled ? (at_ + count / 2) % count : at_;
+    if (show_ != Show::kNone) pictures.push_back(&pictures_.get(config_.examples[shown].picture));
   }
   return make_batch(captions, pictures);
 }

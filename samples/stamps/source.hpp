@@ -1,11 +1,10 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
+#include <map>
 #include <optional>
 #include <string>
 #include <tuple>
-#include <unordered_map>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
@@ -32,39 +31,63 @@ struct Batch {
   static auto troupe_fields(auto& self) { return std::tie(self.pixels, self.text); }
 };
 
-enum class Pictures : std::int64_t {
-  kTrue,      ///< Each caption's own.
-  kShuffled,  ///< Another caption's: does the model look?
-  kNone,      ///< None: what do the captions alone tell?
-};
-
+/// What both sources are made from.
 struct SourceConfig {
   std::vector<Example> examples;
   std::int64_t batch = 32;
   std::int64_t seed = 0;
-  Pictures pictures = Pictures::kTrue;
-  bool endless = true;         ///< Training: a new order each pass. Else: one pass in order, then the end.
-  static auto troupe_fields(auto& self) { return std::tie(self.examples, self.batch, self.seed, self.pictures, self.endless); }
+  static auto troupe_fields(auto& self) { return std::tie(self.examples, self.batch, self.seed); }
 };
 
-/// Decodes pictures on its own actor, each once.
-class StampSource {
+/// Pictures by path, each decoded once, on first use. Throws troupe::Exception with what load_picture() says.
+class PictureCache {
  public:
-  explicit StampSource(const SourceConfig& config);
+  const Picture& get(const std::string& path);
+  [[nodiscard]] std::int64_t decoded() const noexcept { return std::ssize(pictures_); }
+
+ private:
+  std::map<std::string, Picture> pictures_;
+};
+
+/// Which examples make the `index`-th training batch: a new order each pass, which depends on the seed only;
+/// what does not fill a batch rests until the next pass. Pure, so the driver knows what a source will show.
+[[nodiscard]] std::vector<std::size_t> training_batch(std::size_t examples, std::int64_t batch, std::int64_t seed, std::int64_t index);
+
+/// Endless training batches.
+class TrainingSource {
+ public:
+  explicit TrainingSource(const SourceConfig& config) : config_(config) {}
   std::optional<Batch> next();
 
  private:
-  const Picture& picture(const std::string& path);
-  void start_pass();
-
   SourceConfig config_;
-  std::vector<std::size_t> order_;
-  std::size_t at_ = 0;
-  std::int64_t pass_ = 0;
-  std::unordered_map<std::string, Picture> decoded_;
+  PictureCache pictures_;
+  std::int64_t made_ = 0;
 };
 
-/// Patches and captions of the given examples, in order.
+/// How the held-out captions are shown.
+enum class Show : int {
+  kTrue,      ///< With their own pictures.
+  kShuffled,  ///< With another caption's: does the model look?
+  kNone,      ///< With none: what do the captions alone tell?
+};
+inline constexpr int kShows = 3;
+
+/// Passes over all examples in order, each ended by the end of data: kTrue, kShuffled, kNone, then again.
+/// One source for all, so that a picture is decoded once however often it is shown.
+class HeldOutSource {
+ public:
+  explicit HeldOutSource(const SourceConfig& config) : config_(config) {}
+  std::optional<Batch> next();
+
+ private:
+  SourceConfig config_;
+  PictureCache pictures_;
+  Show show_ = Show::kTrue;
+  std::size_t at_ = 0;
+};
+
+/// Patches and captions of the given examples, in order. `pictures` may be empty.
 [[nodiscard]] Batch make_batch(const std::vector<const Example*>& captions, const std::vector<const Picture*>& pictures);
 
 }  // namespace stamps
