@@ -1,5 +1,6 @@
 #include "pool_core.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include <troupe/base/text.hpp>
@@ -156,23 +157,22 @@ void PoolCore::close() {
   run_later(std::move(to_run));
 }
 
-bool PoolCore::ended() {
+bool PoolCore::ended() { return wait_ended(Deadline::at(TimePoint{})); }
+
+bool PoolCore::closing() {
   Lock lock(mutex_);
-  for (const auto& slot : slots_) {
-    if (!slot->ended) return false;
-  }
-  return true;
+  return closing_;
+}
+
+bool PoolCore::wait_ended(Deadline until) {
+  Lock lock(mutex_);
+  return changed_.wait(lock, until, [this] { return std::ranges::all_of(slots_, [](const auto& slot) { return slot->ended || slot->thread.is_current(); }); });
 }
 
 std::vector<std::string> PoolCore::join(Deadline until) {
   std::vector<std::string> stuck;
+  (void)wait_ended(until);
   Lock lock(mutex_);
-  (void)changed_.wait(lock, until, [this] {
-    for (const auto& slot : slots_) {
-      if (!slot->ended && !slot->thread.is_current()) return false;
-    }
-    return true;
-  });
   for (auto& slot : slots_) {
     if (!slot->thread.joinable()) continue;
     if (slot->ended) {

@@ -80,6 +80,9 @@ class PoolCore : public std::enable_shared_from_this<PoolCore> {
   /// Joins ranks that end by `until`; the others are left and described (SUP-8).
   [[nodiscard]] std::vector<std::string> join(Deadline until);
   [[nodiscard]] bool ended();
+  [[nodiscard]] bool closing();
+  /// True when every rank has ended by `until`.
+  [[nodiscard]] bool wait_ended(Deadline until);
   [[nodiscard]] PoolStatus status();
   [[nodiscard]] std::shared_ptr<const void> handle();
 

@@ -42,10 +42,12 @@ RuntimeCore::~RuntimeCore() {
   if (auto ended = shutdown(options.shutdown_deadline); !ended) services->transport.log->warn(ended.error().describe());
 }
 
-/// Joins pools whose ranks have ended: their reservation and name are free again.
+/// Joins pools whose ranks have ended: their reservation is free again. One that closes is given a moment:
+/// whoever closes a pool and makes the next expects room.
 void RuntimeCore::reap() {
-  std::erase_if(pools_, [](const auto& pool) {
-    if (!pool->ended()) return false;
+  const Deadline moment = services->clock().after(std::chrono::seconds(1));
+  std::erase_if(pools_, [moment](const auto& pool) {
+    if (!pool->ended() && !(pool->closing() && pool->wait_ended(moment))) return false;
     (void)pool->join(Deadline::at(TimePoint{}));
     return true;
   });
@@ -78,7 +80,7 @@ Result<std::shared_ptr<PoolCore>> RuntimeCore::make_pool(PoolOptions wanted, Fac
   if (closed_) return fail(Errc::kClosed, "the runtime was shut down");
   reap();
   for (const auto& pool : pools_) {
-    if (pool->options.name == wanted.name) return fail(Errc::kInvalidArgument, text("a pool named '", wanted.name, "' exists in this runtime; names must differ"));
+    if (pool->options.name == wanted.name && !pool->closing()) return fail(Errc::kInvalidArgument, text("a pool named '", wanted.name, "' exists in this runtime; names must differ"));
   }
   auto placement = place_pool(wanted);
   if (!placement) return fail(std::move(placement.error()));
