@@ -2,6 +2,7 @@
 
 #include <troupe/base/text.hpp>
 #include "pool_core.hpp"
+#include "supervise.hpp"
 
 namespace troupe::detail {
 
@@ -64,14 +65,14 @@ void PoolCore::fail_ticket(const CallPtr& call, Error error, int rank) {
   std::uint64_t ending = 0;
   {
     Lock lock(mutex_);
-    const bool began = call->generation != 0;
-    error.maybe_executed = error.maybe_executed || began;
-    const bool first = !call->complete();
+    if (call->complete()) return;  // another rank was first
+    const FailureDecision decision = decide({.all_ranks = call->width > 1, .began = call->generation != 0, .is_pure = call->verb.is_pure});
+    error.maybe_executed = error.maybe_executed || decision.maybe_executed;
     finish(call, std::make_shared<const Error>(error), to_run);
-    if (call->width > 1 && began && first) {
+    if (decision.end_generation) {
       ending = generation_++;
       doom_started(generation_, error, to_run);
-      if (!call->verb.is_pure) {
+      if (decision.make_inconsistent) {
         inconsistent_ = std::make_shared<const Error>(error);
         fail_queued(caused_by(error, Errc::kInconsistent, text("pool ", options.name, " became inconsistent before the call began; reset() it"), origin(-1)), true, to_run);
       }

@@ -17,7 +17,7 @@ enum class OnFull : std::uint8_t {
 
 /// What one pool asks for and promises its callers.
 struct PoolOptions {
-  std::string name;                        ///< Unique in its runtime; "" makes one from the class name.
+  std::string name = {};                   ///< Unique in its runtime; "" makes one from the class name.
   Mesh mesh = {};                          ///< Its size is the number of ranks.
   Resources per_rank = {};
   std::string share_devices_with = {};     ///< Name of a pool beside whose ranks these are placed.
@@ -119,7 +119,7 @@ class Pool {
   std::string per_rank_mismatch(const X&... x) const {
     std::string out;
     [[maybe_unused]] const auto look = [&](const auto& one) {
-      if constexpr (requires { one.values.size(); }) {
+      if constexpr (is_per_rank<std::decay_t<decltype(one)>>) {
         if (static_cast<int>(one.values.size()) != size()) {
           out = text("per_rank() has ", one.values.size(), " values, the pool has ", size(), " ranks: give one each");
         }

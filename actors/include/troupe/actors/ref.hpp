@@ -54,6 +54,11 @@ struct PerRank {
   std::vector<T> values;
 };
 template <class T>
+inline constexpr bool is_per_rank = false;
+template <class T>
+inline constexpr bool is_per_rank<PerRank<T>> = true;
+
+template <class T>
 [[nodiscard]] PerRank<T> per_rank(std::vector<T> values) {
   return PerRank<T>{std::move(values)};
 }
