@@ -17,9 +17,10 @@ void PoolCore::finish(const CallPtr& call, ErrorPtr error, ToRun& to_run) {
 /// With the mutex held: a rank will not run the call. Its arguments go outside the lock: their
 /// destructors are user code (SUP-7), and the last handle of this very pool may be among them.
 void PoolCore::skip(const CallPtr& call, ToRun& to_run) {
-  if (call->remaining.fetch_sub(1, std::memory_order_acq_rel) == 1) release(call);
-  to_run.push_back({[call] {
-    if (call->remaining.load(std::memory_order_acquire) == 0) call->drop_arguments();
+  const bool last = call->remaining.fetch_sub(1, std::memory_order_acq_rel) == 1;
+  if (last) release(call);
+  to_run.push_back({[call, last] {
+    if (last) call->drop_arguments();
   }});
 }
 
