@@ -16,10 +16,9 @@ struct CafCall {
 };
 
 using SubmitAtom = caf::atom_constant<caf::atom("submit")>;
-using DoneAtom = caf::atom_constant<caf::atom("done")>;
 
 /// The one wire interface of all pools: a call in, its completion out (the value stays in the call).
-using PoolActor = caf::typed_actor<caf::replies_to<SubmitAtom, CafCall>::with<CafCall>, caf::reacts_to<DoneAtom, std::uint64_t>>;
+using PoolActor = caf::typed_actor<caf::replies_to<SubmitAtom, CafCall>::with<CafCall>>;
 
 /// The front of a pool for other actors, and the system they live in.
 [[nodiscard]] PoolActor front_of(CafWorld& world, const std::shared_ptr<PoolCore>& pool);

@@ -1,6 +1,6 @@
 #include "caf_front.hpp"
 
-#include <unordered_map>
+#include <map>
 #include <utility>
 
 #include <fcntl.h>
@@ -12,49 +12,41 @@
 namespace troupe::detail {
 namespace {
 
-/// Hands calls from actors to the pool and delivers their completion. Rank threads never touch a promise:
-/// they send it back here.
-class Front final : public PoolActor::base {
+/// Hands calls from actors to the pool in the sender's own thread, and answers from the thread that completes
+/// the call: a request costs two thread changes, to the rank and back, and no scheduler. No behaviour and no
+/// state, so that any number of senders may enter at once (what caf::actor_pool does too).
+class Front final : public caf::monitorable_actor {
  public:
-  Front(caf::actor_config& config, std::shared_ptr<PoolCore> pool) : PoolActor::base(config), pool_(std::move(pool)) {}
+  Front(caf::actor_config& config, std::shared_ptr<PoolCore> pool) : caf::monitorable_actor(config), pool_(std::move(pool)) {}
   const char* name() const override { return "troupe.front"; }
-
-  behavior_type make_behavior() override {
-    return {[this](SubmitAtom, CafCall& request) -> caf::typed_response_promise<CafCall> { return submit(request); },
-            [this](DoneAtom, std::uint64_t id) {
-              auto found = pending_.find(id);
-              if (found == pending_.end()) return;
-              found->second.promise.deliver(std::move(found->second.request));
-              pending_.erase(found);
-            }};
+  void on_destroy() override {
+    if (!is_destroyed()) cleanup(caf::exit_reason::unreachable, nullptr);
   }
+  [[nodiscard]] bool is_destroyed() const { return getf(is_cleaned_up_flag); }
 
-  void on_exit() override {
-    pending_.clear();
-    pool_ = nullptr;
+  using caf::abstract_actor::enqueue;
+  void enqueue(caf::mailbox_element_ptr what, caf::execution_unit* host) override {
+    auto& content = what->content();
+    if (content.match_elements<caf::exit_msg>()) {
+      cleanup(std::move(content.get_mutable_as<caf::exit_msg>(0).reason), host);
+      return;
+    }
+    if (is_destroyed() || !content.match_elements<SubmitAtom, CafCall>()) return bounce(what);
+    submit(std::move(what->sender), what->mid, content.get_as<CafCall>(1));
   }
 
  private:
-  struct Waiting {
-    caf::typed_response_promise<CafCall> promise;
-    CafCall request;
-  };
-
-  caf::typed_response_promise<CafCall> submit(CafCall& request) {
-    auto promise = make_response_promise<CafCall>();
-    const std::uint64_t id = next_++;
-    pending_.emplace(id, Waiting{promise, request});
-    const PoolActor self(this);
+  void submit(caf::strong_actor_ptr sender, caf::message_id mid, CafCall request) {
+    const auto answer = [sender = std::move(sender), mid, request] {
+      if (sender && mid.is_request()) sender->enqueue(nullptr, mid.response_id(), caf::make_message(request), nullptr);
+    };
     // registered first: a refusal completes inside submit()
-    const bool waits = request.call->add_done([self, id] { caf::anon_send(self, DoneAtom::value, id); }, true);
+    const bool waits = request.call->add_done(answer, true);
     pool_->submit(request.call, request.only_rank);
-    if (!waits) caf::anon_send(self, DoneAtom::value, id);
-    return promise;
+    if (!waits) answer();
   }
 
-  std::shared_ptr<PoolCore> pool_;
-  std::unordered_map<std::uint64_t, Waiting> pending_;
-  std::uint64_t next_ = 0;
+  const std::shared_ptr<PoolCore> pool_;
 };
 
 class World final : public CafWorld {
@@ -77,12 +69,17 @@ class World final : public CafWorld {
   PoolActor front(const std::shared_ptr<PoolCore>& pool) {
     std::lock_guard lock(mutex_);
     auto found = fronts_.find(pool.get());
-    if (found == fronts_.end()) found = fronts_.emplace(pool.get(), system_->spawn<Front>(pool)).first;
+    if (found == fronts_.end()) found = fronts_.emplace(pool.get(), make_front(pool)).first;
     return found->second;
   }
   caf::actor_system& system() { return *system_; }
 
  private:
+  PoolActor make_front(const std::shared_ptr<PoolCore>& pool) {
+    caf::actor_config config;
+    return caf::make_actor<Front, PoolActor>(system_->next_actor_id(), system_->node(), system_.get(), config, pool);
+  }
+
   std::shared_ptr<Services> services_;
   std::mutex mutex_;
   caf::actor_system_config config_;

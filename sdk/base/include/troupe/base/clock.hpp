@@ -1,7 +1,9 @@
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -54,8 +56,10 @@ class Clock {
   [[nodiscard]] Deadline after(Duration duration) const noexcept;
 };
 
-/// The operating system's monotonic clock and threads.
-[[nodiscard]] std::shared_ptr<Clock> system_clock();
+/// The operating system's monotonic clock and threads. A wait yields for up to `spin` before it sleeps: a
+/// thread that sleeps is woken in 5 to 40 us, one that yields sees the change in about 1, on its own core and
+/// on another's; the yields leave the core to whoever has work.
+[[nodiscard]] std::shared_ptr<Clock> system_clock(Duration spin = std::chrono::microseconds(20));
 
 /// A condition variable whose waits and wake-ups pass through a Clock.
 class Condition {
@@ -78,10 +82,12 @@ class Condition {
 
   /// For implementations of Clock.
   [[nodiscard]] std::condition_variable& native() noexcept { return native_; }
+  [[nodiscard]] std::atomic<std::uint32_t>& wakes() noexcept { return wakes_; }
 
  private:
   Clock* clock_;
   std::condition_variable native_;
+  std::atomic<std::uint32_t> wakes_{0};
 };
 
 /// A thread that must be joined, or left on purpose, before its handle goes.

@@ -1,0 +1,19 @@
+#pragma once
+
+#include <chrono>
+#include <vector>
+
+#include "results.hpp"
+
+namespace bench {
+
+/// Seconds since some point.
+[[nodiscard]] inline double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+
+[[nodiscard]] std::vector<Row> calls();      ///< call.*, calls.*
+[[nodiscard]] std::vector<Row> spawn();      ///< spawn.threads8
+[[nodiscard]] std::vector<Row> handover();   ///< handover.*
+[[nodiscard]] std::vector<Row> layer();      ///< host.layer_vs_hand
+[[nodiscard]] std::vector<Row> step();       ///< step.overhead
+
+}  // namespace bench
