@@ -114,47 +114,55 @@ struct Hand {
   std::unique_ptr<AdamW> adam;
 };
 
+struct Queues {
+  Queue values, gradients, norms_a, norms_b, go, done;
+};
+
+void encode(Queues& q) {
+  const RankThreadScope scope(1);
+  Hand hand("encoder");
+  const at::Tensor input = at::ones({kRows, kWidth});
+  while (q.go.pop().defined()) {
+    const at::Tensor out = hand.stack->forward(input);
+    q.values.push(out.detach());
+    torch::autograd::backward({out}, {q.gradients.pop()});
+    hand.update(q.norms_a, q.norms_b);
+    q.done.push(input);
+  }
+}
+
+void decode(Queues& q) {
+  const RankThreadScope scope(1);
+  Hand hand("decoder");
+  for (at::Tensor leaf = q.values.pop(); leaf.defined(); leaf = q.values.pop()) {
+    leaf.set_requires_grad(true);
+    const at::Tensor loss = hand.stack->forward(leaf).square().sum();
+    loss.backward();
+    q.gradients.push(leaf.grad());
+    hand.update(q.norms_b, q.norms_a);
+    q.done.push(loss.detach());
+  }
+}
+
 /// Two threads that call the modules by hand over mutex queues: the same work, nothing else.
 double by_hand(int steps) {
-  Queue values, gradients, norms_a, norms_b, go, done;
-  std::thread encoder([&] {
-    const RankThreadScope scope(1);
-    Hand hand("encoder");
-    const at::Tensor input = at::ones({kRows, kWidth});
-    while (go.pop().defined()) {
-      const at::Tensor out = hand.stack->forward(input);
-      values.push(out.detach());
-      torch::autograd::backward({out}, {gradients.pop()});
-      hand.update(norms_a, norms_b);
-      done.push(input);
-    }
-  });
-  std::thread decoder([&] {
-    const RankThreadScope scope(1);
-    Hand hand("decoder");
-    for (at::Tensor leaf = values.pop(); leaf.defined(); leaf = values.pop()) {
-      leaf.set_requires_grad(true);
-      const at::Tensor loss = hand.stack->forward(leaf).square().sum();
-      loss.backward();
-      gradients.push(leaf.grad());
-      hand.update(norms_b, norms_a);
-      done.push(loss.detach());
-    }
-  });
+  Queues q;
+  std::thread encoder([&] { encode(q); });
+  std::thread decoder([&] { decode(q); });
   const auto run = [&](int count) {
     const double start = now();
     for (int i = 0; i < count; ++i) {
-      go.push(at::ones({1}));
-      (void)done.pop();
-      (void)done.pop();
+      q.go.push(at::ones({1}));
+      (void)q.done.pop();
+      (void)q.done.pop();
     }
     return (now() - start) / count;
   };
   (void)run(20);
   const double seconds = run(steps);
-  go.push({});
+  q.go.push({});
   encoder.join();
-  values.push({});
+  q.values.push({});
   decoder.join();
   return seconds;
 }

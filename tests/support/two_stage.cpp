@@ -31,6 +31,18 @@ StageOptions stage_options(std::string name, const Mesh& mesh) {
 
 void merge_into(std::map<std::string, at::Tensor>& all, std::map<std::string, at::Tensor> more) { all.merge(more); }
 
+/// What graph.step() does, as a user's own loop (level B).
+Result<StepReport> step_by_tapes(Graph& graph, const Optimizer& optimizer, const Source<Repeat>& data, const Stage<Encoder>& encoder, const Stage<Decoder>& decoder,
+                                 int micro_batches) {
+  const auto whole = or_throw(data.next(10s));
+  std::vector<Tape> tapes;
+  for (auto& micro : whole.split(micro_batches)) {
+    auto& tape = tapes.emplace_back(graph.tape());
+    tape.backward(tape(decoder, micro.get<&TwoStageBatch::text>(), tape(encoder, micro.get<&TwoStageBatch::patches>())));
+  }
+  return optimizer.step(tapes).get(60s);
+}
+
 }  // namespace
 
 TwoStageTrace trace_two_stage(const TwoStageOptions& options) {
@@ -49,19 +61,8 @@ TwoStageTrace trace_two_stage(const TwoStageOptions& options) {
   const auto optimizer = or_throw(graph.optimizer({.groups = {{"*", 1e-2, 0.01}}, .clip = options.clip}));
   TwoStageTrace out;
   for (int step = 0; step < options.steps; ++step) {
-    Result<StepReport> report = fail(Errc::kInternal, "no step");
-    if (options.level_b) {
-      const auto whole = or_throw(data.next(10s));
-      std::vector<Tape> tapes;
-      for (auto& micro : whole.split(options.micro_batches)) {
-        auto& tape = tapes.emplace_back(graph.tape());
-        tape.backward(tape(decoder, micro.get<&TwoStageBatch::text>(), tape(encoder, micro.get<&TwoStageBatch::patches>())));
-      }
-      report = optimizer.step(tapes).get(60s);
-    } else {
-      report = graph.step(optimizer, {.micro_batches = options.micro_batches, .deadline = 60s, .keep_gradients = true});
-    }
-    out.last = or_throw(std::move(report));
+    out.last = or_throw(options.level_b ? step_by_tapes(graph, optimizer, data, encoder, decoder, options.micro_batches)
+                                        : graph.step(optimizer, {.micro_batches = options.micro_batches, .deadline = 60s, .keep_gradients = true}));
     out.run.losses.push_back(out.last.loss);
     out.run.norms.push_back(out.last.grad_norm);
     if (step == 0 && !options.level_b) {

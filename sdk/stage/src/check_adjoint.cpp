@@ -42,14 +42,19 @@ std::vector<Packed> lay_out(const std::vector<Segments>& held, const Segments& i
   return out;
 }
 
-/// The ranks that count when replicas hold the same: the first of each.
-std::vector<bool> first_of_replicas(const PortLayout& layout, const Mesh& mesh) {
+/// Ranks with the same index hold the same rows.
+int shard_index(const PortLayout& layout, const Mesh& mesh, int rank) {
   std::vector<std::string> axes = layout.sample_axes;
   axes.insert(axes.end(), layout.row_axes.begin(), layout.row_axes.end());
+  return axes.empty() ? 0 : mesh.index_in(rank, axes);
+}
+
+/// The ranks that count when replicas hold the same: the first of each.
+std::vector<bool> first_of_replicas(const PortLayout& layout, const Mesh& mesh) {
   std::vector<int> seen;
   std::vector<bool> out;
   for (int rank = 0; rank < mesh.size(); ++rank) {
-    const int index = axes.empty() ? 0 : mesh.index_in(rank, axes);
+    const int index = shard_index(layout, mesh, rank);
     out.push_back(std::ranges::find(seen, index) == seen.end());
     seen.push_back(index);
   }
@@ -79,9 +84,7 @@ Result<void> check_adjoint(const EdgeBase& edge, const Mesh& source_mesh, const 
     context.range = {0, samples, samples};
     context.edge = edge.name;
     Packed arrived = gather_packed(pointers, false, context);
-    std::vector<std::string> axes = edge.layout.sample_axes;
-    axes.insert(axes.end(), edge.layout.row_axes.begin(), edge.layout.row_axes.end());
-    const int phase = replicated ? (axes.empty() ? 0 : edge.mesh.index_in(rank, axes)) : rank;
+    const int phase = replicated ? shard_index(edge.layout, edge.mesh, rank) : rank;
     const at::Tensor y = scattered(arrived.rows.size(0), 1.0 + phase);
     if (!replicated || first_reader[static_cast<std::size_t>(rank)]) forward += arrived.rows.mul(y).sum().item<double>();
     arrived.rows = y;
