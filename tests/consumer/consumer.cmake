@@ -16,12 +16,16 @@ function(run)
   endif()
 endfunction()
 
+function(build_outside sample component)
+  file(COPY ${SAMPLES_DIR}/${sample}/ ${CMAKE_CURRENT_LIST_DIR}/outside/ DESTINATION ${scratch}/${sample})
+  run(${CMAKE_COMMAND} -G Ninja -S ${scratch}/${sample} -B ${scratch}/${sample}/build -D CMAKE_BUILD_TYPE=Release
+    -D CMAKE_CXX_COMPILER=${CXX_COMPILER} -D CMAKE_PREFIX_PATH=${scratch}/prefix
+    -D SAMPLE=${sample} -D COMPONENT=${component} ${ARGN})
+  run(${CMAKE_COMMAND} --build ${scratch}/${sample}/build)
+  run(${scratch}/${sample}/build/${sample})
+endfunction()
+
 run(${CMAKE_COMMAND} --install ${BINARY_DIR} --prefix ${scratch}/prefix)
-foreach(sample IN ITEMS hello_pool custom_module)
-  file(COPY ${SAMPLES_DIR}/${sample} DESTINATION ${scratch})
-  run(${CMAKE_COMMAND} -G Ninja -S ${scratch}/${sample} -B ${scratch}/build/${sample} -D CMAKE_BUILD_TYPE=Release
-    -D CMAKE_PREFIX_PATH=${scratch}/prefix -D CMAKE_CXX_COMPILER=${CXX_COMPILER})
-  run(${CMAKE_COMMAND} --build ${scratch}/build/${sample})
-  run(${scratch}/build/${sample}/${sample})
-endforeach()
+build_outside(hello_pool actors -D CMAKE_DISABLE_FIND_PACKAGE_LibTorch=ON)  # the actors need no LibTorch
+build_outside(custom_module stage)
 file(REMOVE_RECURSE ${scratch})
