@@ -22,6 +22,7 @@ constexpr std::uint64_t kHeldOutEvery = 10;
 
 struct Found {
   std::string picture;
+  std::string caption;
   std::vector<std::string> words;
   bool held_out = false;
 };
@@ -56,11 +57,11 @@ fs::path original_of(const fs::path& picture) {
   return picture.parent_path() / stem;
 }
 
-std::vector<std::string> caption_words(const fs::path& picture) {
+std::string first_line(const fs::path& picture) {
   for (const fs::path& file : {fs::path(picture).replace_extension(".txt"), fs::path(original_of(picture).string() + ".txt")}) {
     std::ifstream caption(file);
     std::string line;
-    if (caption && std::getline(caption, line)) return split_words(line);
+    if (caption && std::getline(caption, line)) return line;
   }
   return {};
 }
@@ -73,7 +74,8 @@ Result<std::vector<Found>> find_all(const fs::path& folder) {
     const fs::path& path = at->path();
     if (path.extension() != ".png") continue;
     const std::string name = fs::path(original_of(path)).lexically_relative(folder).generic_string();
-    out.push_back({path.string(), caption_words(path), hash_of(name) % kHeldOutEvery == 0});
+    const std::string caption = first_line(path);
+    out.push_back({path.string(), caption, split_words(caption), hash_of(name) % kHeldOutEvery == 0});
   }
   if (error) return troupe::fail(Errc::kIo, text("data folder ", folder.string(), " can't be read: ", error.message()));
   std::ranges::sort(out, {}, &Found::picture);  // the order of a folder is the file system's
@@ -123,7 +125,7 @@ Result<Dataset> load_dataset(const std::string& folder) {
       ++out.without_caption;
       continue;
     }
-    (found.held_out ? out.held_out : out.train).push_back({found.picture, tokens_of(found.words, numbers)});
+    (found.held_out ? out.held_out : out.train).push_back({found.picture, found.caption, tokens_of(found.words, numbers)});
     if (std::ssize(found.words) + 2 > kMaxTokens) ++out.shortened;
   }
   if (out.train.empty() || out.held_out.empty()) {

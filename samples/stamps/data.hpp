@@ -15,8 +15,9 @@ enum Special : std::int64_t { kPad = 0, kBegin = 1, kEnd = 2, kUnknown = 3, kSpe
 
 struct Example {
   std::string picture;                  ///< Path.
+  std::string caption;                  ///< As it was written.
   std::vector<std::int64_t> tokens;     ///< kBegin, words, kEnd.
-  static auto troupe_fields(auto& self) { return std::tie(self.picture, self.tokens); }
+  static auto troupe_fields(auto& self) { return std::tie(self.picture, self.caption, self.tokens); }
 };
 
 /// Pictures with captions, split by a hash of the file's name, words as tokens.

@@ -8,6 +8,8 @@
 #include <troupe/parallel/attention.hpp>
 #include <troupe/parallel/collectives.hpp>
 
+#include "initial.hpp"
+
 namespace stamps {
 namespace {
 
@@ -23,17 +25,19 @@ Language::Language(troupe::Rank& rank, const LanguageConfig& config)
       dtype_(rank.parameters("").options().dtype),
       tp_(rank.axis("tp")),
       heads_here_(troupe::share_of(config.heads, tp_.size(), tp_.rank()).size),
-      tokens_(rank.parameters("tokens"), config.vocabulary, config.width, tp_),
-      positions_(rank.parameters("positions").add("weight", {kPictureTokens + kMaxTokens, config.width}, Initial::normal(0.02))),
+      tokens_(rank.parameters("tokens"), config.vocabulary, config.width, tp_, "tp", kTokenSpread),
+      positions_(rank.parameters("positions").add("weight", {kPictureTokens + kMaxTokens, config.width}, Initial::normal(kPositionSpread))),
       norm_(rank.parameters("norm"), config.width) {
   const std::int64_t width = config.width;
   const std::int64_t head = width / config.heads;
   for (std::int64_t layer = 0; layer < config.layers; ++layer) {
     const auto scope = rank.parameters("blocks").scope(std::to_string(layer));
     blocks_.push_back({troupe::LayerNorm(scope.scope("norm1"), width), troupe::LayerNorm(scope.scope("norm2"), width),
-                       troupe::ColumnParallelLinear(scope.scope("qkv"), width, 3 * width, tp_, {.bias = false, .unit = head, .parts = {width, width, width}}),
-                       troupe::RowParallelLinear(scope.scope("out"), width, width, tp_, {.unit = head}),
-                       troupe::ColumnParallelLinear(scope.scope("up"), width, 4 * width, tp_), troupe::RowParallelLinear(scope.scope("down"), 4 * width, width, tp_)});
+                       troupe::ColumnParallelLinear(scope.scope("qkv"), width, 3 * width, tp_,
+                                                    {.bias = false, .unit = head, .parts = {width, width, width}, .deviation = spread(width)}),
+                       troupe::RowParallelLinear(scope.scope("out"), width, width, tp_, {.unit = head, .deviation = spread(width, config.layers)}),
+                       troupe::ColumnParallelLinear(scope.scope("up"), width, 4 * width, tp_, {.deviation = spread(width)}),
+                       troupe::RowParallelLinear(scope.scope("down"), 4 * width, width, tp_, {.deviation = spread(4 * width, config.layers)})});
   }
 }
 

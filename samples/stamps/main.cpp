@@ -23,7 +23,7 @@ void print(const stamps::Outcome& outcome) {
                 held->unigram);
   }
   for (const auto& one : outcome.captions) {
-    std::printf("  %s  \"%s\"  (its own: \"%s\")\n", one.seen ? "seen  " : "unseen", one.generated.c_str(), one.truth.c_str());
+    std::printf("  %s  \"%s\"  (people say: \"%s\")\n", one.seen ? "seen  " : "unseen", one.generated.c_str(), one.truth.c_str());
   }
 }
 

@@ -89,7 +89,7 @@ void append_patches(const Picture& picture, std::vector<float>& rows) {
       const int patch_x = unit % (kGrid / 2) * 2 + part % 2;
       for (int y = 0; y < kPatch; ++y) {
         const int begin = ((patch_y * kPatch + y) * kSide + patch_x * kPatch) * 3;
-        for (int i = 0; i < kPatch * 3; ++i) rows.push_back(static_cast<float>(picture[static_cast<std::size_t>(begin + i)]) / 127.5F - 1.0F);
+        for (int i = 0; i < kPatch * 3; ++i) rows.push_back(static_cast<float>(255 - picture[static_cast<std::size_t>(begin + i)]) / 64.0F);
       }
     }
   }

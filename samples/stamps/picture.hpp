@@ -24,7 +24,7 @@ using Picture = std::array<std::uint8_t, kSide * kSide * 3>;
 /// what was expected and what came.
 [[nodiscard]] troupe::Result<Picture> load_picture(const std::string& path);
 
-/// A picture as rows of patches, values in [-1, 1]. Each group of four rows is one 2 x 2 merge unit.
+/// A picture as rows of patches: ink, 0 for the white around a stamp to 4 for black. Each group of four rows is one 2 x 2 merge unit.
 /// Appends kPatches * kPatchSize numbers.
 void append_patches(const Picture& picture, std::vector<float>& rows);
 

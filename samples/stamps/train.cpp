@@ -89,7 +89,7 @@ Result<void> caption_next(Job& job, const Dataset& data, const troupe::Source<S>
   const auto captions = caption(job.graph, *batch, kShown, job.vision, job.language, data.words);
   if (!captions) return troupe::fail(captions.error());
   for (std::size_t i = 0; i < captions->size(); ++i) {
-    outcome.captions.push_back({examples.at(i)->picture, caption_of(data.words, examples.at(i)->tokens), (*captions)[i], seen});
+    outcome.captions.push_back({examples.at(i)->picture, examples.at(i)->caption, (*captions)[i], seen});
   }
   return {};
 }

@@ -5,6 +5,7 @@
 #include <troupe/base/text.hpp>
 #include <troupe/parallel/attention.hpp>
 
+#include "initial.hpp"
 #include "picture.hpp"
 
 namespace stamps {
@@ -17,17 +18,19 @@ Vision::Vision(troupe::Rank& rank, const VisionConfig& config)
     : config_(config),
       dtype_(rank.parameters("").options().dtype),
       sp_(rank.axis("sp")),
-      embed_(rank.parameters("embed"), kPatchSize, config.width),
-      positions_(rank.parameters("positions").add("weight", {kPatches, config.width}, Initial::normal(0.02))),
+      embed_(rank.parameters("embed"), kPatchSize, config.width, {.deviation = spread(kPatchSize)}),
+      positions_(rank.parameters("positions").add("weight", {kPatches, config.width}, Initial::normal(kPositionSpread))),
       norm_(rank.parameters("norm"), config.width),
-      merge_(rank.parameters("merge"), config.width * kMerge, config.out) {
+      merge_(rank.parameters("merge"), config.width * kMerge, config.out, {.deviation = spread(config.width * kMerge)}) {
+  const std::int64_t width = config.width;
   for (std::int64_t layer = 0; layer < config.layers; ++layer) {
     const auto scope = rank.parameters("blocks").scope(std::to_string(layer));
     // a key's bias has no gradient (softmax cancels it): the fused projection has none
-    blocks_.push_back({troupe::LayerNorm(scope.scope("norm1"), config.width), troupe::LayerNorm(scope.scope("norm2"), config.width),
-                       troupe::Linear(scope.scope("qkv"), config.width, 3 * config.width, {.bias = false}),
-                       troupe::Linear(scope.scope("out"), config.width, config.width), troupe::Linear(scope.scope("up"), config.width, 4 * config.width),
-                       troupe::Linear(scope.scope("down"), 4 * config.width, config.width)});
+    blocks_.push_back({troupe::LayerNorm(scope.scope("norm1"), width), troupe::LayerNorm(scope.scope("norm2"), width),
+                       troupe::Linear(scope.scope("qkv"), width, 3 * width, {.bias = false, .deviation = spread(width)}),
+                       troupe::Linear(scope.scope("out"), width, width, {.deviation = spread(width, config.layers)}),
+                       troupe::Linear(scope.scope("up"), width, 4 * width, {.deviation = spread(width)}),
+                       troupe::Linear(scope.scope("down"), 4 * width, width, {.deviation = spread(4 * width, config.layers)})});
   }
 }
 
