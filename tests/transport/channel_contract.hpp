@@ -52,7 +52,7 @@ class ChannelContract : public testing::TestWithParam<ChannelBackend> {
   std::unique_ptr<Receiver> receiver_;
 };
 
-using ChannelFailureContract = ChannelContract;
+class ChannelFailure : public ChannelContract {};
 
 /// For INSTANTIATE_TEST_SUITE_P: the backend's name as the test's.
 inline std::string backend_name(const testing::TestParamInfo<ChannelBackend>& info) { return info.param.name; }
