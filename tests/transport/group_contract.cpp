@@ -2,6 +2,7 @@
 #include "group_contract.hpp"
 
 #include <numeric>
+#include <utility>
 
 namespace troupe::transport::test {
 namespace {
@@ -130,6 +131,29 @@ TEST_P(GroupContract, BytesAreThoseOfTheAlgorithm) {
     EXPECT_EQ(sent[static_cast<std::size_t>(rank)], 4 * ((kCount - own) + (size() - 1) * own)) << rank;
     EXPECT_EQ(gathered[static_cast<std::size_t>(rank)], (size() - 1) * (100 + rank)) << rank;
   }
+}
+
+TEST_P(GroupContract, BytesOfTheOtherOperationsAreTheirFormulas) {
+  if (size() == 1) GTEST_SKIP() << "one member moves nothing";
+  run([&](Group& group, int rank) {
+    std::int64_t before = 0;
+    const auto moved = [&] { return group.traffic().sent_bytes - std::exchange(before, group.traffic().sent_bytes); };
+    std::vector<Tensor> in, out;
+    for (int to = 0; to < size(); ++to) in.push_back(make_pattern(DType::kF64, {10 + to}));
+    std::int64_t others = 0;
+    for (int to = 0; to < size(); ++to) others += to == rank ? 0 : 8 * (10 + to);
+    Tensor sum = make_tensor(DType::kF64, {10 + rank});
+    ASSERT_TRUE(group.reduce_scatter(in, sum));
+    EXPECT_EQ(moved(), others) << "reduce-scatter: what is meant for the others, once";
+    for (int from = 0; from < size(); ++from) out.push_back(make_tensor(DType::kF64, {10 + rank}));
+    ASSERT_TRUE(group.all_to_all(in, out));
+    EXPECT_EQ(moved(), others) << "all-to-all: the same";
+    Tensor value = make_pattern(DType::kU8, {1000});
+    ASSERT_TRUE(group.broadcast(value, 0));
+    EXPECT_EQ(moved(), rank == 0 ? (size() - 1) * 1000 : 0) << "broadcast: the root to each";
+    ASSERT_TRUE(group.barrier());
+    EXPECT_EQ(moved(), 0) << "a barrier carries no bytes";
+  });
 }
 
 TEST_P(GroupContract, ReductionsOfTypesThatDoNotAddAreRefusedOnAll) {  // T3

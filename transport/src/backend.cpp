@@ -1,0 +1,14 @@
+#include <troupe/transport/backend.hpp>
+
+#include <troupe/base/text.hpp>
+
+namespace troupe::transport {
+
+Result<ChannelPair> open_channel(Backend backend, const Context& context, const ChannelOptions& options) {
+  if (backend == Backend::kInproc) return open_inproc(context, options);
+  const char* const name = backend == Backend::kUcx ? "UCX" : "NCCL";
+  // TRN-7: said, never replaced by another path
+  return fail(Errc::kUnavailable, text("channel ", options.name, ": this version of Troupe has no ", name, " backend; Backend::kInproc is there"));
+}
+
+}  // namespace troupe::transport
