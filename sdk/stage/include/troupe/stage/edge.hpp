@@ -81,7 +81,7 @@ T slice(const T& value, SliceContext& context) {
       ((std::get<I>(to) = slice<std::decay_t<decltype(std::get<I>(to))>>(std::get<I>(from), context)), ...);
     }(std::make_index_sequence<std::tuple_size_v<decltype(to)>>());
     return out;
-  } else if constexpr (requires { value.size(); value.push_back(value.front()); } && !std::is_same_v<T, std::string>) {
+  } else if constexpr (requires(T& list) { list.push_back(list.front()); } && !std::is_same_v<T, std::string>) {
     if (static_cast<std::int64_t>(value.size()) != context.range.batch_samples) return value;
     T out;
     for (const auto sample : context.samples) out.push_back(value[static_cast<std::size_t>(context.range.begin + sample)]);
