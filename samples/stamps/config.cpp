@@ -1,8 +1,9 @@
 #include "config.hpp"
 
-#include <filesystem>
+#include <algorithm>
 #include <map>
 #include <variant>
+#include <vector>
 
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
@@ -76,6 +77,19 @@ Result<void> read_file(const std::string& path, std::map<std::string, Key>& keys
   return {};
 }
 
+/// The axes that the stage's module and edges know; on another its ranks would be idle copies.
+Result<void> check_mesh(const std::string& stage, const std::string& mesh, const std::vector<std::string>& known) {
+  const auto parsed = troupe::Mesh::parse(mesh);
+  if (!parsed) return troupe::fail(Errc::kInvalidArgument, text(stage, " = '", mesh, "': ", parsed.error().message));
+  for (const auto& axis : parsed->axes()) {
+    if (std::ranges::find(known, axis.name) != known.end()) continue;
+    std::string names;
+    for (const auto& name : known) names += (names.empty() ? "" : ", ") + name;
+    return troupe::fail(Errc::kInvalidArgument, text(stage, " = '", mesh, "': unknown axis '", axis.name, "'; accepted: ", names));
+  }
+  return {};
+}
+
 Result<void> check(const Config& c) {
   const auto positive = [](std::int64_t value, const char* name) -> Result<void> {
     if (value >= 1) return {};
@@ -87,9 +101,8 @@ Result<void> check(const Config& c) {
   }
   if (!(c.learning_rate > 0)) return troupe::fail(Errc::kInvalidArgument, text("learning_rate must be > 0, got ", c.learning_rate));
   if (c.width % c.heads != 0) return troupe::fail(Errc::kInvalidArgument, text("width ", c.width, " must be divisible by heads ", c.heads));
-  for (const auto& mesh : {c.vision, c.language}) {
-    if (auto parsed = troupe::Mesh::parse(mesh); !parsed) return troupe::fail(parsed.error());
-  }
+  if (auto ok = check_mesh("vision", c.vision, {"dp", "sp"}); !ok) return ok;
+  if (auto ok = check_mesh("language", c.language, {"dp", "tp"}); !ok) return ok;
   return {};
 }
 

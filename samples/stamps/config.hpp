@@ -12,7 +12,7 @@ namespace stamps {
 struct Config {
   std::string data = "/usr/share/tuxpaint/stamps";
   std::string out = "stamps-out";
-  std::int64_t steps = 240;
+  std::int64_t steps = 300;
   std::int64_t batch = 32;
   std::int64_t micro_batches = 1;
   std::int64_t seed = 7;

@@ -58,7 +58,9 @@ std::string axes(const Scale& scale) {
 std::string curve(const std::vector<double>& values, const Scale& scale, const char* style) {
   std::ostringstream out;
   out << "<polyline fill=\"none\" " << style << " points=\"";
-  for (std::size_t i = 0; i < values.size(); ++i) out << scale.x(static_cast<double>(i + 1)) << ',' << scale.y(std::min(values[i], scale.top)) << ' ';
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    if (std::isfinite(values[i])) out << scale.x(static_cast<double>(i + 1)) << ',' << scale.y(std::min(values[i], scale.top)) << ' ';
+  }
   out << "\"/>\n";
   return out.str();
 }
@@ -80,7 +82,7 @@ std::string loss_svg(const std::vector<double>& losses, const std::optional<Held
   if (held_out) top = std::max({top, held_out->unigram, held_out->without, held_out->shuffled});
   const Scale scale{std::max<double>(1, static_cast<double>(losses.size())), std::ceil(top)};
   std::vector<double> running;
-  for (const double loss : losses) running.push_back(running.empty() ? loss : 0.9 * running.back() + 0.1 * loss);
+  for (const double loss : losses) running.push_back(running.empty() || !std::isfinite(running.back()) ? loss : 0.9 * running.back() + 0.1 * loss);
   std::string out = text("<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"", kWidth, "\" height=\"", kHeight,
                          "\" font-family=\"sans-serif\" font-size=\"12\">\n<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n");
   out += axes(scale) + curve(losses, scale, "stroke=\"#9ecae1\"") + curve(running, scale, "stroke=\"#08519c\" stroke-width=\"2\"");

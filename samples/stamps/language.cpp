@@ -5,6 +5,7 @@
 
 #include <ATen/ATen.h>
 
+#include <troupe/base/text.hpp>
 #include <troupe/parallel/attention.hpp>
 #include <troupe/parallel/collectives.hpp>
 
@@ -28,6 +29,9 @@ Language::Language(troupe::Rank& rank, const LanguageConfig& config)
       tokens_(rank.parameters("tokens"), config.vocabulary, config.width, tp_, "tp", kTokenSpread),
       positions_(rank.parameters("positions").add("weight", {kPictureTokens + kMaxTokens, config.width}, Initial::normal(kPositionSpread))),
       norm_(rank.parameters("norm"), config.width) {
+  if (tp_.size() > config.heads) {  // NUM-5: said before anything is allocated on a device
+    throw troupe::Exception({troupe::Errc::kInvalidArgument, troupe::text("language tp=", tp_.size(), " needs at least as many heads; the model has ", config.heads)});
+  }
   const std::int64_t width = config.width;
   const std::int64_t head = width / config.heads;
   for (std::int64_t layer = 0; layer < config.layers; ++layer) {

@@ -82,15 +82,16 @@ troupe::Result<Picture> load_picture(const std::string& path) {
   return out;
 }
 
-void append_patches(const Picture& picture, std::vector<float>& rows) {
+void append_patches(const Picture& picture, Shift shift, std::vector<float>& rows) {
+  const auto ink = [&](int y, int x, int c) {
+    if (y < 0 || y >= kSide || x < 0 || x >= kSide) return 0.0F;
+    return static_cast<float>(255 - picture[static_cast<std::size_t>((y * kSide + x) * 3 + c)]) / 64.0F;
+  };
   for (int unit = 0; unit < kPatches / kMerge; ++unit) {
     for (int part = 0; part < kMerge; ++part) {
-      const int patch_y = unit / (kGrid / 2) * 2 + part / 2;
-      const int patch_x = unit % (kGrid / 2) * 2 + part % 2;
-      for (int y = 0; y < kPatch; ++y) {
-        const int begin = ((patch_y * kPatch + y) * kSide + patch_x * kPatch) * 3;
-        for (int i = 0; i < kPatch * 3; ++i) rows.push_back(static_cast<float>(255 - picture[static_cast<std::size_t>(begin + i)]) / 64.0F);
-      }
+      const int top = (unit / (kGrid / 2) * 2 + part / 2) * kPatch - shift.down;
+      const int left = (unit % (kGrid / 2) * 2 + part % 2) * kPatch - shift.right;
+      for (int i = 0; i < kPatchSize; ++i) rows.push_back(ink(top + i / (kPatch * 3), left + i / 3 % kPatch, i % 3));
     }
   }
 }

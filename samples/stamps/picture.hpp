@@ -24,8 +24,14 @@ using Picture = std::array<std::uint8_t, kSide * kSide * 3>;
 /// what was expected and what came.
 [[nodiscard]] troupe::Result<Picture> load_picture(const std::string& path);
 
-/// A picture as rows of patches: ink, 0 for the white around a stamp to 4 for black. Each group of four rows is one 2 x 2 merge unit.
-/// Appends kPatches * kPatchSize numbers.
-void append_patches(const Picture& picture, std::vector<float>& rows);
+/// Pixels by which a picture is moved; white comes in.
+struct Shift {
+  int down = 0;
+  int right = 0;
+};
+
+/// A picture as rows of patches: ink, 0 for the white around a stamp to 4 for black. Each group of four rows is
+/// one 2 x 2 merge unit. Appends kPatches * kPatchSize numbers.
+void append_patches(const Picture& picture, Shift shift, std::vector<float>& rows);
 
 }  // namespace stamps

@@ -28,14 +28,16 @@ std::vector<std::size_t> training_batch(std::size_t examples, std::int64_t batch
 }
 
 std::optional<Batch> TrainingSource::next() {
+  constexpr std::uint64_t kMost = 4;  // pixels, half a patch
+  std::mt19937_64 random(~static_cast<std::uint64_t>(config_.seed) * 1000003 + static_cast<std::uint64_t>(made_));
+  const auto shift = [&] { return static_cast<int>(random() % (2 * kMost + 1)) - static_cast<int>(kMost); };
   std::vector<const Example*> captions;
-  std::vector<const Picture*> pictures;
-  for (const std::size_t i : training_batch(config_.examples.size(), config_.batch, config_.seed, made_)) {
+  std::vector<Shown> pictures;
+  for (const std::size_t i : training_batch(config_.examples.size(), config_.batch, config_.seed, made_++)) {
     captions.push_back(&config_.examples[i]);
-    pictures.push_back(&pictures_.get(config_.examples[i].picture));
+    pictures.push_back({&pictures_.get(config_.examples[i].picture), {shift(), shift()}});
   }
   if (captions.empty()) return std::nullopt;
-  ++made_;
   return make_batch(captions, pictures);
 }
 
@@ -47,22 +49,22 @@ std::optional<Batch> HeldOutSource::next() {
     return std::nullopt;
   }
   std::vector<const Example*> captions;
-  std::vector<const Picture*> pictures;
+  std::vector<Shown> pictures;
   for (const std::size_t end = std::min(at_ + static_cast<std::size_t>(config_.batch), count); at_ < end; ++at_) {
     captions.push_back(&config_.examples[at_]);
     // half the list away: alphabetical neighbours are alike (two coins, two letters)
     const std::size_t shown = show_ == Show::kShuffled ? (at_ + count / 2) % count : at_;
-    if (show_ != Show::kNone) pictures.push_back(&pictures_.get(config_.examples[shown].picture));
+    if (show_ != Show::kNone) pictures.push_back({&pictures_.get(config_.examples[shown].picture)});
   }
   return make_batch(captions, pictures);
 }
 
-Batch make_batch(const std::vector<const Example*>& captions, const std::vector<const Picture*>& pictures) {
+Batch make_batch(const std::vector<const Example*>& captions, const std::vector<Shown>& pictures) {
   Batch out;
   std::vector<float> rows;
   rows.reserve(pictures.size() * kPatches * kPatchSize);
   for (std::size_t i = 0; i < pictures.size(); ++i) {
-    append_patches(*pictures[i], rows);
+    append_patches(*pictures[i].picture, pictures[i].shift, rows);
     const auto id = static_cast<std::int64_t>(i);
     out.pixels.segments.push_back({.id = id, .sample = id, .rows = kPatches, .cut_multiple = kMerge});
   }

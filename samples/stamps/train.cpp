@@ -18,7 +18,7 @@ using troupe::Result;
 constexpr std::int64_t kShown = 6;  // captions of each kind at the end
 
 Result<troupe::Optimizer> make_optimizer(troupe::Graph& graph, const Config& config) {
-  constexpr double kDecay = 0.05;
+  constexpr double kDecay = 0.1;
   return graph.optimizer({.groups = {{"vision.*", config.learning_rate, kDecay}, {"language.*", config.learning_rate, kDecay}},
                           .clip = 1.0,
                           .warmup_steps = config.steps / 12,
