@@ -1,5 +1,6 @@
 #include <troupe/base/clock.hpp>
 
+#include <algorithm>
 #include <csignal>
 #include <utility>
 
@@ -31,8 +32,18 @@ class SystemClock final : public Clock {
 
   TimePoint now() const noexcept override { return std::chrono::steady_clock::now(); }
 
+  void yield(Condition& condition, std::unique_lock<std::mutex>& lock, Deadline until) override {
+    if (spin_ <= Duration::zero()) return;
+    const std::uint32_t before = condition.wakes().load(std::memory_order_acquire);
+    lock.unlock();
+    const TimePoint end = std::min(now() + spin_, until.time());
+    do {
+      sched_yield();
+    } while (condition.wakes().load(std::memory_order_acquire) == before && now() < end);
+    lock.lock();
+  }
+
   void block(Condition& condition, std::unique_lock<std::mutex>& lock, Deadline until) override {
-    if (yields_see_a_wake(condition, lock, until)) return;
     if (until.is_never()) {
       condition.native().wait(lock);
     } else {
@@ -53,27 +64,12 @@ class SystemClock final : public Clock {
   }
 
  private:
-  /// With the lock held again on return. No wake is lost: whoever changes what is waited for holds the
-  /// lock while it does and wakes after, so a count that stands still under the lock means that the wake is
-  /// yet to come.
-  bool yields_see_a_wake(Condition& condition, std::unique_lock<std::mutex>& lock, Deadline until) {
-    if (spin_ <= Duration::zero()) return false;
-    const std::uint32_t before = condition.wakes().load(std::memory_order_acquire);
-    lock.unlock();
-    const TimePoint end = now() + spin_;
-    bool woken = false;
-    do {
-      sched_yield();
-      woken = condition.wakes().load(std::memory_order_acquire) != before;
-    } while (!woken && now() < end);
-    lock.lock();
-    return woken || condition.wakes().load(std::memory_order_acquire) != before || (!until.is_never() && now() >= until.time());
-  }
-
   Duration spin_;
 };
 
 }  // namespace
+
+void Clock::yield(Condition& /*condition*/, std::unique_lock<std::mutex>& /*lock*/, Deadline /*until*/) {}
 
 Deadline Clock::after(Duration duration) const noexcept {
   const TimePoint start = now();

@@ -17,6 +17,7 @@ struct Executor::State {
   std::map<TimerId, TimePoint> due;
   TimerId next_timer = 1;
   bool stopping = false;
+  std::mutex joining;  ///< Two threads may stop at the same time; one joins.
   Thread thread;
 
   /// Moves timers that are due behind the posted tasks; the deadline of the next one.
@@ -78,10 +79,11 @@ Executor::TimerId Executor::post_at(Deadline when, Task task) {
 }
 
 bool Executor::cancel(TimerId id) {
+  Task dropped;  // its captures go outside the lock: they may post, or cancel (SUP-7)
   std::lock_guard lock(state_->mutex);
   const auto found = state_->due.find(id);
   if (found == state_->due.end()) return false;
-  state_->timers.erase({found->second, id});
+  dropped = std::move(state_->timers.extract({found->second, id}).mapped());
   state_->due.erase(found);
   return true;
 }
@@ -92,9 +94,13 @@ void Executor::stop() {
     state_->stopping = true;
     state_->wake.notify_all();
   }
-  if (state_->thread.joinable()) state_->thread.join();
+  {
+    std::lock_guard only_one(state_->joining);
+    if (state_->thread.joinable()) state_->thread.join();
+  }
+  decltype(state_->timers) dropped;  // as in cancel()
   std::lock_guard lock(state_->mutex);
-  state_->timers.clear();
+  dropped.swap(state_->timers);
   state_->due.clear();
 }
 

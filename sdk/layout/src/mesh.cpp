@@ -7,19 +7,36 @@
 
 namespace troupe {
 
+namespace {
+
+/// "dp=2"
+Result<Axis> parse_axis(std::string_view part, std::string_view source) {
+  const auto equal = part.find('=');
+  const std::string_view number = equal == std::string_view::npos ? std::string_view{} : part.substr(equal + 1);
+  const char* end = number.data() + number.size();
+  int size = 0;
+  const auto [stop, error] = std::from_chars(number.data(), end, size);
+  if (error == std::errc::result_out_of_range) {
+    return fail(Errc::kInvalidArgument,
+                text("mesh '", source, "': the size of an axis must fit 32 bits, got '", part, "'"));
+  }
+  if (number.empty() || error != std::errc{} || stop != end) {
+    return fail(Errc::kInvalidArgument, text("mesh '", source, "': expected axis=size[,axis=size...] such as dp=2,sp=4, got '",
+                                             part, "'"));
+  }
+  return Axis{std::string(part.substr(0, equal)), size};
+}
+
+}  // namespace
+
 Result<Mesh> Mesh::parse(std::string_view source) {
   std::vector<Axis> axes;
-  std::string_view rest = source;
-  while (!rest.empty()) {
-    const auto comma = rest.find(',');
-    const std::string_view part = rest.substr(0, comma);
-    rest = comma == std::string_view::npos ? std::string_view{} : rest.substr(comma + 1);
-    const auto equal = part.find('=');
-    int size = 0;
-    const char* end = part.data() + part.size();
-    const bool ok = equal != std::string_view::npos && std::from_chars(part.data() + equal + 1, end, size).ptr == end && equal + 1 < part.size();
-    if (!ok) return fail(Errc::kInvalidArgument, text("mesh '", source, "': expected axis=size[,axis=size...] such as dp=2,sp=4, got '", part, "'"));
-    axes.push_back({std::string(part.substr(0, equal)), size});
+  for (std::size_t begin = 0; !source.empty() && begin <= source.size();) {
+    const std::size_t end = std::min(source.find(',', begin), source.size());
+    auto axis = parse_axis(source.substr(begin, end - begin), source);
+    if (!axis) return fail(std::move(axis.error()));
+    axes.push_back(std::move(*axis));
+    begin = end + 1;  // after a last comma this is the end: one more part, empty, which is refused
   }
   Mesh mesh(std::move(axes));
   if (auto checked = mesh.check(); !checked) return fail(std::move(checked.error()));

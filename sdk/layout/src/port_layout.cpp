@@ -1,6 +1,7 @@
 #include <troupe/layout/port_layout.hpp>
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 #include <set>
 
@@ -11,7 +12,24 @@ namespace {
 
 using Samples = std::vector<std::int64_t>;
 
-Result<void> check(std::span<const Segment> segments, std::int64_t samples, const PortLayout& layout) {
+/// More rows than any batch has, few enough that rows * ranks fits 64 bits.
+constexpr std::int64_t kMostRows = std::int64_t{1} << 40;
+
+Result<void> check_item(const Segment& item, std::int64_t samples) {
+  const auto wrong = [&](auto... parts) { return fail(Errc::kInvalidArgument, text("item ", item.id, ": ", parts...)); };
+  if (item.rows < 0) return wrong("rows must be >= 0, got ", item.rows);
+  if (item.first < 0 || item.first > kMostRows) return wrong("first must be 0 .. ", kMostRows, ", got ", item.first);
+  if (item.cut_multiple < 1) return wrong("cut_multiple must be >= 1, got ", item.cut_multiple);
+  if (item.sample < 0 || item.sample >= samples) {
+    return wrong("sample must be >= 0 and below the batch's ", samples, ", got ", item.sample);
+  }
+  if (!(item.cost >= 0) || !std::isfinite(item.cost)) return wrong("cost must be a number >= 0, got ", item.cost);
+  return {};
+}
+
+Result<void> check(std::span<const Segment> segments, std::int64_t samples, const PortLayout& layout, const Mesh& mesh) {
+  if (auto ok = mesh.check(); !ok) return ok;
+  if (samples < 0) return fail(Errc::kInvalidArgument, text("a batch has >= 0 samples, got ", samples));
   std::set<std::string> axes;
   for (const auto* list : {&layout.sample_axes, &layout.row_axes}) {
     for (const auto& axis : *list) {
@@ -19,13 +37,17 @@ Result<void> check(std::span<const Segment> segments, std::int64_t samples, cons
     }
   }
   std::set<std::int64_t> ids;
+  std::int64_t room = kMostRows;
   for (const Segment& item : segments) {
-    const auto wrong = [&](auto... parts) { return fail(Errc::kInvalidArgument, text("item ", item.id, ": ", parts...)); };
-    if (item.rows < 0) return wrong("rows must be >= 0, got ", item.rows);
-    if (item.cut_multiple < 1) return wrong("cut_multiple must be >= 1, got ", item.cut_multiple);
-    if (item.sample < 0 || item.sample >= samples) return wrong("sample must be 0 .. ", samples - 1, ", got ", item.sample);
-    if (!(item.cost >= 0)) return wrong("cost must be >= 0, got ", item.cost);
-    if (!ids.insert(item.id).second) return wrong("the id occurs twice; ids are unique in a batch");
+    if (auto ok = check_item(item, samples); !ok) return ok;
+    if (!ids.insert(item.id).second) {
+      return fail(Errc::kInvalidArgument, text("item ", item.id, ": the id occurs twice; ids are unique in a batch"));
+    }
+    if (item.rows > room) {
+      return fail(Errc::kInvalidArgument, text("item ", item.id, ": its ", item.rows, " rows take the batch past ",
+                                               kMostRows, " rows; cut it into smaller batches"));
+    }
+    room -= item.rows;
   }
   return {};
 }
@@ -67,24 +89,24 @@ std::vector<Samples> sample_shards(std::span<const Segment> segments, std::int64
   return out;
 }
 
-/// Rows at which the sequence of items may be cut, ends included.
-std::vector<std::int64_t> cut_places(const Segments& items) {
-  std::vector<std::int64_t> out{0};
+/// The row nearest to `shard` of `shards` equal parts of the sequence at which it may be cut: between items, or
+/// at a multiple of cut_multiple counted from the start of the whole item. In whole numbers, so that every rank
+/// finds the same one; of two as near, the lower.
+std::int64_t cut_near(const Segments& items, std::int64_t total, int shard, int shards) {
+  const std::int64_t ideal = total * shard;  // here and below in units of 1/shards of a row
   std::int64_t begin = 0;
   for (const Segment& item : items) {
-    for (std::int64_t row = item.cut_multiple; row < item.rows; row += item.cut_multiple) out.push_back(begin + row);
-    begin += item.rows;
-    if (out.back() != begin) out.push_back(begin);
+    if ((begin + item.rows) * shards < ideal) {
+      begin += item.rows;
+      continue;
+    }
+    const std::int64_t inside = ideal / shards - begin;
+    const std::int64_t past = (item.first + inside) % item.cut_multiple;
+    const std::int64_t before = begin + std::max<std::int64_t>(inside - past, 0);
+    const std::int64_t after = begin + inside + std::min(item.cut_multiple - past, item.rows - inside);
+    return ideal - before * shards <= after * shards - ideal ? before : after;
   }
-  return out;
-}
-
-std::int64_t nearest(const std::vector<std::int64_t>& places, double ideal) {
-  const auto after = std::ranges::lower_bound(places, ideal, {}, [](std::int64_t place) { return static_cast<double>(place); });
-  if (after == places.end()) return places.back();
-  if (after == places.begin()) return *after;
-  const std::int64_t before = *(after - 1);
-  return ideal - static_cast<double>(before) <= static_cast<double>(*after) - ideal ? before : *after;
+  return total;
 }
 
 /// The pieces of `items` that lie in rows [begin, end) of their sequence. An item without rows belongs
@@ -112,14 +134,12 @@ Segments piece(const Segments& items, std::int64_t begin, std::int64_t end, bool
 /// One sample shard's items over the row shards: contiguous, cut where allowed nearest to even.
 std::vector<Segments> row_shards(const Segments& items, int shards) {
   if (shards == 1) return {items};
-  const auto places = cut_places(items);
   const std::int64_t total = rows_of(items);
   std::vector<Segments> out;
   std::int64_t begin = 0;
   for (int shard = 0; shard < shards; ++shard) {
-    const double ideal = static_cast<double>(total) * (shard + 1) / shards;
     const bool is_last = shard + 1 == shards;
-    const std::int64_t end = is_last ? total : std::max(begin, nearest(places, ideal));
+    const std::int64_t end = is_last ? total : cut_near(items, total, shard + 1, shards);
     out.push_back(piece(items, begin, end, is_last));
     begin = end;
   }
@@ -136,7 +156,7 @@ PortLayout balance(std::string sample_axis, std::string row_axis, Grad grad) {
 }
 
 Result<std::vector<Segments>> distribute(std::span<const Segment> segments, std::int64_t samples, const PortLayout& layout, const Mesh& mesh) {
-  if (auto ok = check(segments, samples, layout); !ok) return fail(std::move(ok.error()));
+  if (auto ok = check(segments, samples, layout, mesh); !ok) return fail(std::move(ok.error()));
   const auto shards = sample_shards(segments, samples, layout, mesh.size_of(layout.sample_axes));
   std::vector<std::vector<Segments>> pieces;
   for (const Samples& mine : shards) {
@@ -156,7 +176,7 @@ Result<std::vector<Segments>> distribute(std::span<const Segment> segments, std:
 
 Result<std::vector<std::vector<std::int64_t>>> distribute_samples(std::span<const Segment> segments, std::int64_t samples,
                                                                   const PortLayout& layout, const Mesh& mesh) {
-  if (auto ok = check(segments, samples, layout); !ok) return fail(std::move(ok.error()));
+  if (auto ok = check(segments, samples, layout, mesh); !ok) return fail(std::move(ok.error()));
   const auto shards = sample_shards(segments, samples, layout, mesh.size_of(layout.sample_axes));
   std::vector<Samples> out;
   for (int rank = 0; rank < mesh.size(); ++rank) out.push_back(shards[static_cast<std::size_t>(mesh.index_in(rank, layout.sample_axes))]);

@@ -1,5 +1,7 @@
 #include <troupe/layout/segments.hpp>
 
+#include <numeric>
+
 #include <troupe/base/text.hpp>
 
 namespace troupe {
@@ -20,7 +22,8 @@ Result<Segments> merged(std::span<const Segment> segments, std::int64_t factor) 
     }
     segment.rows /= factor;
     segment.first /= factor;
-    segment.cut_multiple = segment.cut_multiple % factor == 0 ? segment.cut_multiple / factor : 1;
+    // a cut must stay a multiple of both: windows of 6 rows, merged by 4, may be cut at 12 rows, 3 merged ones
+    segment.cut_multiple /= std::gcd(segment.cut_multiple, factor);
   }
   return out;
 }

@@ -42,6 +42,10 @@ class Clock {
 
   [[nodiscard]] virtual TimePoint now() const noexcept = 0;
 
+  /// Gives a wait the chance to end without a sleep: returns after a short while at most, with `lock` held
+  /// again; the condition is then asked once more. Called by Condition only.
+  virtual void yield(Condition& condition, std::unique_lock<std::mutex>& lock, Deadline until);
+
   /// Blocks the caller on `condition` until woken or past `until`; may wake early. `lock` is held
   /// on entry and on return. Called by Condition only.
   virtual void block(Condition& condition, std::unique_lock<std::mutex>& lock, Deadline until) = 0;
@@ -71,9 +75,14 @@ class Condition {
   /// Waits until `ready()`; false when the deadline passed first. `ready` runs under `lock`.
   template <class Ready>
   [[nodiscard]] bool wait(std::unique_lock<std::mutex>& lock, Deadline until, Ready ready) {
-    while (!ready()) {
+    for (bool yielded = false; !ready();) {
       if (!until.is_never() && clock_->now() >= until.time()) return false;
-      clock_->block(*this, lock, until);
+      if (yielded) {
+        clock_->block(*this, lock, until);
+      } else {
+        clock_->yield(*this, lock, until);
+        yielded = true;
+      }
     }
     return true;
   }
