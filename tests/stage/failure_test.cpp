@@ -241,6 +241,18 @@ TEST_F(StageFailure, WrongGraphsAreRefusedByCheck) {
   EXPECT_NE(replicated.error().message.find("each sample would be trained that many times"), std::string::npos) << replicated.error().message;
 }
 
+// NUM-3: replicas over a data axis would sum the same gradient several times
+TEST_F(StageFailure, ADataAxisThatNothingShardsIsRefused) {
+  data = or_throw(graph.source<Data>({}, SourceConfig{}));
+  module = or_throw(add_module({}, {{"sp", 2}}));
+  end = or_throw(graph.stage<Sum>({.name = "sum", .dtype = c10::ScalarType::Double}, Plan{}));
+  graph.connect(data->out<&Batch::rows>(), module->in<0>(), {.to = replicate()});
+  graph.connect(module->out(), end->in<0>(), {.to = replicate(Grad::kReplicated)});
+  const auto checked = graph.check();
+  ASSERT_FALSE(checked);
+  EXPECT_NE(checked.error().message.find("no edge shards an input over it"), std::string::npos) << checked.error().message;
+}
+
 TEST_F(StageFailure, AFloatEdgeMustSayHowItsGradientReturns) {
   data = or_throw(graph.source<Data>({}, SourceConfig{}));
   module = or_throw(add_module({}));
@@ -270,6 +282,19 @@ TEST_F(StageFailure, OptimizerGroupsMustMatchSomething) {
   build({});
   EXPECT_NE(graph.optimizer({.groups = {{"vision.*", 1e-3, 0.0}}}).error().message.find("is in no group"), std::string::npos);
   EXPECT_NE(graph.optimizer({.groups = {{"*", 1e-3, 0.0}, {"audio.*", 1e-3, 0.0}}}).error().message.find("matches no parameter"), std::string::npos);
+}
+
+TEST(StageSlices, VectorsHaveOneEntryASample) {
+  const PortLayout layout = by_sample("dp");
+  const Mesh mesh{{"dp", 2}};
+  detail::SliceContext context;
+  context.layout = &layout;
+  context.mesh = &mesh;
+  context.rank = 1;
+  context.range = {1, 3, 5};
+  context.samples = detail::samples_in_order(context);
+  EXPECT_EQ(detail::slice(std::vector<std::int64_t>{10, 11, 12, 13, 14}, context), (std::vector<std::int64_t>{13})) << "samples 1 .. 3, of them the last";
+  EXPECT_THROW((void)detail::slice(std::vector<std::int64_t>{1, 2}, context), Exception);
 }
 
 // EDG-5, TRN-6: by reference, no copy

@@ -1,5 +1,8 @@
 #pragma once
 
+#include <algorithm>
+#include <numeric>
+
 #include <ATen/ATen.h>
 
 #include <troupe/parallel/attention.hpp>
@@ -61,7 +64,8 @@ class Encoder {
 struct Text {
   at::Tensor ids;      ///< [B, S] i64
   at::Tensor labels;   ///< [B, S] i64, -100: not counted
-  static auto troupe_fields(auto& self) { return std::tie(self.ids, self.labels); }
+  std::vector<std::int64_t> counted;   ///< Labels that count, by sample: on the host (NUM-6).
+  static auto troupe_fields(auto& self) { return std::tie(self.ids, self.labels, self.counted); }
 };
 
 struct DecoderConfig {
@@ -103,7 +107,7 @@ class Decoder {
     x = x + down_.forward(at::gelu(up_.forward(norm_.forward(x))));
     const at::Tensor logits = tokens_.logits(norm_.forward(x)).reshape({batch * length, tokens_.share().size});
     const at::Tensor losses = vocab_parallel_cross_entropy(logits, text.labels.reshape({-1}), tokens_.share(), tp_);
-    return {losses.sum(), count(text.labels)};
+    return {losses.sum(), std::accumulate(text.counted.begin(), text.counted.end(), std::int64_t{0})};
   }
 
  private:
@@ -119,8 +123,6 @@ class Decoder {
     }
     return out.index_add(0, at::tensor(sample, at::kLong), images.rows * at::tensor(weight, at::kDouble).to(images.rows.scalar_type()).unsqueeze(1));
   }
-
-  static std::int64_t count(const at::Tensor& labels) { return labels.ne(-100).sum().item<std::int64_t>(); }
 
   DecoderConfig config_;
   transport::Group& tp_;
@@ -147,7 +149,10 @@ inline Text text_of(std::int64_t samples, std::int64_t length, std::int64_t voca
   Text out;
   out.ids = at::arange(samples * length, at::kLong).mul(7).remainder(vocabulary).reshape({samples, length});
   out.labels = out.ids.add(3).remainder(vocabulary);
-  for (std::int64_t sample = 0; sample < samples; ++sample) out.labels[sample].narrow(0, 0, std::min(sample, length)).fill_(-100);
+  for (std::int64_t sample = 0; sample < samples; ++sample) {
+    out.labels[sample].narrow(0, 0, std::min(sample, length)).fill_(-100);
+    out.counted.push_back(length - std::min(sample, length));
+  }
   return out;
 }
 

@@ -102,6 +102,21 @@ PortLayout output_layout(const GraphCore& graph, NodeId stage) {
   return replicate();
 }
 
+/// A data axis over which nothing is sharded would sum each gradient as often as the axis has members.
+Result<void> check_data_axes(const GraphCore& graph, NodeId stage) {
+  const Node& node = graph.node(stage);
+  for (const auto& axis : node.options.data_axes) {
+    if (node.mesh.size(axis) == 1) continue;
+    const bool sharded = std::ranges::any_of(graph.edges, [&](const auto& edge) {
+      return edge->to == stage && (names(edge->layout.sample_axes, axis) || names(edge->layout.row_axes, axis));
+    });
+    if (sharded) continue;
+    return fail(Errc::kInvalidArgument, text("stage ", node.name, " has ", axis, " = ", node.mesh.size(axis), " among its data_axes, but no edge shards an input over it: its gradients would be summed ",
+                                             node.mesh.size(axis), " times; shard an input over it or leave it out of StageOptions::data_axes"));
+  }
+  return {};
+}
+
 Result<void> check_edges(const GraphCore& graph, const std::vector<StageDescription>& described) {
   for (const auto& edge : graph.edges) {
     if (auto ok = check_layout(graph, *edge); !ok) return ok;
@@ -129,6 +144,9 @@ Result<void> check_graph(GraphCore& graph) {
     if (auto ok = check_budget(node, described[index]); !ok) return ok;
   }
   if (auto ok = check_edges(graph, described); !ok) return ok;
+  for (const NodeId stage : graph.stages_in_order()) {
+    if (auto ok = check_data_axes(graph, stage); !ok) return ok;
+  }
   graph.checked = true;
   return {};
 }

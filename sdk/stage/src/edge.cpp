@@ -115,6 +115,12 @@ at::Tensor slice_samples(const at::Tensor& value, SliceContext& context) {
   return take_rows({&value, 1}, slices, context.traffic, context.counters);
 }
 
+void check_entries(std::size_t entries, const SliceContext& context) {
+  if (static_cast<std::int64_t>(entries) == context.range.batch_samples) return;
+  throw Exception(Error{.code = Errc::kMismatch,
+                        .message = text("edge ", context.edge, ": a vector in a batch has one entry a sample: expected ", context.range.batch_samples, ", got ", entries)});
+}
+
 template <>
 at::Tensor Edge<Packed>::make_leaf(Packed& value) {
   value.rows = value.rows.detach();

@@ -64,6 +64,9 @@ struct SliceContext {
 /// The samples this rank holds where no packed items decide.
 [[nodiscard]] std::vector<std::int64_t> samples_in_order(const SliceContext& context);
 
+/// A batch's vector has one entry a sample. Throws Exception (kMismatch) otherwise.
+void check_entries(std::size_t entries, const SliceContext& context);
+
 /// The part of a batch's value that a rank gets, by the value's type: dim 0 of tensors and entries of
 /// vectors are samples, items follow their sample, everything else goes to all.
 template <class T>
@@ -82,7 +85,7 @@ T slice(const T& value, SliceContext& context) {
     }(std::make_index_sequence<std::tuple_size_v<decltype(to)>>());
     return out;
   } else if constexpr (requires(T& list) { list.push_back(list.front()); } && !std::is_same_v<T, std::string>) {
-    if (static_cast<std::int64_t>(value.size()) != context.range.batch_samples) return value;
+    check_entries(value.size(), context);
     T out;
     for (const auto sample : context.samples) out.push_back(value[static_cast<std::size_t>(context.range.begin + sample)]);
     return out;
