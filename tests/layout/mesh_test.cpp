@@ -23,10 +23,30 @@ TEST(Meshes, ReadTheirGrammar) {
   EXPECT_EQ(or_throw(Mesh::parse("dp=2,sp=4")), (Mesh{{"dp", 2}, {"sp", 4}}));
   EXPECT_EQ(or_throw(Mesh::parse("")).size(), 1);
   EXPECT_EQ(or_throw(Mesh::parse("dp=2,sp=4")).to_string(), "dp=2,sp=4");
-  for (const char* wrong : {"dp", "dp=", "=2", "dp=x", "dp=0", "dp=-1", "dp=2,dp=2", "dp=2,,sp=2", "dp=99999999999", "a=2000,b=2000"}) {
+  for (const char* wrong : {"dp", "dp=", "=2", "dp=x", "dp=0", "dp=-1", "dp=2,dp=2", "dp=2,,sp=2", "dp=2,", ",dp=2", ",", "dp=2x", "dp==2", "dp=+2", "dp=99999999999", "a=2000,b=2000"}) {
     const auto parsed = Mesh::parse(wrong);
     ASSERT_FALSE(parsed) << wrong;
     EXPECT_EQ(parsed.error().code, Errc::kInvalidArgument) << wrong;
+  }
+}
+
+TEST(Meshes, SayWhatIsWrong) {
+  EXPECT_EQ(Mesh::parse("dp=2,").error().message, "mesh 'dp=2,': expected axis=size[,axis=size...] such as dp=2,sp=4, got ''");
+  EXPECT_EQ(Mesh::parse("dp=99999999999").error().message, "mesh 'dp=99999999999': the size of an axis must fit 32 bits, got 'dp=99999999999'");
+  EXPECT_EQ((Mesh{{"dp", 2}, {"dp", 3}}).check().error().message, "mesh dp=2,dp=3: axis dp is named twice");
+  EXPECT_EQ((Mesh{{"dp", 1 << 30}, {"sp", 1 << 30}, {"tp", 1 << 30}}).check().error().code, Errc::kInvalidArgument);
+}
+
+// each rank is in one group of peers per axis, at the place of its coordinate
+TEST(Meshes, PeersPartitionTheRanks) {
+  const Mesh mesh{{"dp", 2}, {"sp", 3}, {"tp", 2}};
+  for (const char* axis : {"dp", "sp", "tp", "absent"}) {
+    for (int rank = 0; rank < mesh.size(); ++rank) {
+      const auto peers = mesh.peers(rank, axis);
+      ASSERT_EQ(static_cast<int>(peers.size()), mesh.size(axis));
+      EXPECT_EQ(peers[static_cast<std::size_t>(mesh.coordinate(rank, axis))], rank);
+      for (const int peer : peers) EXPECT_EQ(mesh.peers(peer, axis), peers);
+    }
   }
 }
 

@@ -151,6 +151,20 @@ TEST_F(StageFailure, AThrowingForwardFailsTheStepAndOnlyIt) {
   EXPECT_TRUE(after) << after.error().describe();
 }
 
+// NUM-2: not against another layout, which could be wrong alike, but by hand: micro-batches of 3 and 2 samples
+TEST_F(StageFailure, TheLossIsTheMeanOverAllValidElements) {
+  build({}, {.samples = 5});
+  auto made = or_throw(graph.optimizer({.groups = {{"*", 1e-2, 0.0}}}));
+  const auto parameters = or_throw(module->parameters(5s));
+  const at::Tensor x = test::items({4, 4, 4, 4, 4}, 3, 1, 5).rows;
+  const at::Tensor y = at::linear(x, parameters.at("module.linear.weight"), parameters.at("module.linear.bias"));
+  const auto report = or_throw(graph.step(made, {.micro_batches = 2, .deadline = 20s, .keep_gradients = true}));
+  EXPECT_EQ(report.valid, 20);
+  EXPECT_NEAR(report.loss, y.square().sum().item<double>() / 20, 1e-12);
+  const at::Tensor gradient = or_throw(module->gradients(5s)).at("module.linear.weight");
+  EXPECT_TRUE(at::allclose(gradient, (2 * y).t().matmul(x) / 20, 1e-10, 1e-12));
+}
+
 TEST_F(StageFailure, APortWithTheWrongShapeIsNamed) {
   build({.expects = 5});
   const auto failed = step();

@@ -16,6 +16,18 @@ struct Held {
   std::int64_t begin = 0;         ///< Row in the rank's packed tensor.
 };
 
+/// Segments come from modules of the user: a negative count would shift every row after it.
+Result<void> check(std::span<const Segments> held, const char* side) {
+  for (std::size_t rank = 0; rank < held.size(); ++rank) {
+    for (const Segment& piece : held[rank]) {
+      if (piece.rows >= 0 && piece.first >= 0) continue;
+      return fail(Errc::kInvalidArgument, text("item ", piece.id, " on ", side, " rank ", rank, ": first and rows must be >= 0, got ",
+                                               piece.first, " and ", piece.rows));
+    }
+  }
+  return {};
+}
+
 using Index = std::map<std::int64_t, std::vector<Held>>;
 
 Index index_of(std::span<const Segments> source) {
@@ -69,6 +81,8 @@ Result<std::vector<Slice>> slices_for(const Index& index, const Segments& wanted
 }  // namespace
 
 Result<std::vector<std::vector<Slice>>> reshard(std::span<const Segments> source, std::span<const Segments> destination) {
+  if (auto ok = check(source, "source"); !ok) return fail(std::move(ok.error()));
+  if (auto ok = check(destination, "destination"); !ok) return fail(std::move(ok.error()));
   const Index index = index_of(source);
   std::vector<std::vector<Slice>> out;
   for (std::size_t rank = 0; rank < destination.size(); ++rank) {

@@ -49,8 +49,9 @@ struct PortLayout {
 /// What each rank of `mesh` holds of `segments` under `layout`: per rank its pieces in order
 /// (Segment::first and ::rows say which part of an item).
 /// Pure: the same input gives the same answer on every rank and in every process.
-/// Fails with: kInvalidArgument when an axis is used twice or a segment is malformed (negative rows,
-/// cut_multiple < 1, duplicate id), naming it. An axis that the mesh lacks has size 1.
+/// Fails with: kInvalidArgument when an axis is used twice, the mesh is malformed or a segment is (negative
+/// rows, cut_multiple < 1, duplicate id, cost not finite, more than 2^40 rows in all), naming it. An axis that
+/// the mesh lacks has size 1.
 [[nodiscard]] Result<std::vector<Segments>> distribute(std::span<const Segment> segments, std::int64_t samples,
                                                        const PortLayout& layout, const Mesh& mesh);
 
@@ -61,7 +62,8 @@ struct PortLayout {
 /// Where every destination rank takes its rows from: each byte once (EDG-1). `source[r]` and
 /// `destination[r]` say what rank r holds. Where replicas of the source hold the same rows,
 /// destination rank d prefers replica d modulo their number, so that readers spread.
-/// Fails with: kMismatch when a destination needs a row that no source holds, naming item and rows.
+/// Fails with: kMismatch when a destination needs a row that no source holds, naming item and rows;
+/// kInvalidArgument for a piece with negative first or rows.
 [[nodiscard]] Result<std::vector<std::vector<Slice>>> reshard(std::span<const Segments> source,
                                                               std::span<const Segments> destination);
 

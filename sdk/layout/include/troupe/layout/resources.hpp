@@ -62,16 +62,17 @@ struct PlacementRequest {
   std::string name;                                      ///< Of the pool, for messages.
   int ranks = 1;
   Resources per_rank = {};
-  std::optional<Placement> share_devices_with = {};      ///< Rank j of N beside rank floor(j*M/N) of M.
+  std::optional<Placement> share_devices_with = {};      ///< Rank j of N beside rank floor(j*M/N) of M; is in `taken` too.
 };
 
 /// Finds devices for a request given what is `taken` already; packs: fills a device before it opens
 /// the next, in order (the strategies beside pack come later).
 /// Pure. RES-1: concrete devices, all or nothing. RES-2: fractions are packed per device and never
 /// summed; memory counts beside the fraction.
-/// Fails with: kInvalidArgument (NaN, negative, fraction > 1 that is not whole, ranks < 1);
-/// kInfeasible when even the empty cluster could not hold it, kResourcesBusy when it could (RES-3).
-/// Both name resource, node with the most, asked and free.
+/// Fails with: kInvalidArgument (NaN, negative, fraction > 1 that is not whole, ranks < 1, a placement made for
+/// another cluster); kInfeasible when the cluster could not hold it though empty but for the pool it shares
+/// devices with, kResourcesBusy when it could (RES-3). Both name the resource that is scarcest on the node that
+/// comes closest, asked and free.
 [[nodiscard]] Result<Placement> place(const PlacementRequest& request, const Cluster& cluster,
                                       const std::vector<Placement>& taken);
 
