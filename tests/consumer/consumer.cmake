@@ -17,7 +17,9 @@ function(run)
 endfunction()
 
 function(build_outside sample component)
-  file(COPY ${SAMPLES_DIR}/${sample}/ ${CMAKE_CURRENT_LIST_DIR}/outside/ DESTINATION ${scratch}/${sample})
+  file(COPY ${SAMPLES_DIR}/${sample}/ DESTINATION ${scratch}/${sample})
+  # not by file(COPY): that keeps a file of the same time, which all of a fresh clone are
+  file(COPY_FILE ${CMAKE_CURRENT_LIST_DIR}/outside/CMakeLists.txt ${scratch}/${sample}/CMakeLists.txt)
   run(${CMAKE_COMMAND} -G Ninja -S ${scratch}/${sample} -B ${scratch}/${sample}/build -D CMAKE_BUILD_TYPE=Release
     -D CMAKE_CXX_COMPILER=${CXX_COMPILER} -D CMAKE_PREFIX_PATH=${scratch}/prefix
     -D SAMPLE=${sample} -D COMPONENT=${component} ${ARGN})

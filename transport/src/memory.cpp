@@ -85,12 +85,10 @@ Result<void> validate(const Tensor& tensor) {
   if (!desc.strides.empty() && desc.strides.size() != desc.shape.size()) {
     return refuse(desc.strides.size(), " strides for ", desc.shape.size(), " dims; give one per dim or none");
   }
-  std::int64_t bytes = size_of(desc.dtype);
   for (const std::int64_t size : desc.shape) {
     if (size < 0) return refuse("size ", size, " of a dim is negative");
-    if (__builtin_mul_overflow(bytes, size, &bytes)) return refuse("its bytes do not fit 64 bits");
   }
-  if (tensor.data == nullptr && bytes > 0) return refuse("no memory for ", bytes, " bytes");
+  if (tensor.data == nullptr && desc.elements() > 0) return refuse("no memory for ", desc.bytes(), " bytes");
   return {};
 }
 
