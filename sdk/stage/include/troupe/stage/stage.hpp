@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include <troupe/actors/pool.hpp>
 #include <troupe/stage/host.hpp>
 #include <troupe/stage/tape.hpp>
 
