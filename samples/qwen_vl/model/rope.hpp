@@ -1,0 +1,29 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+namespace qwen_vl {
+
+/// Cosines and sines of angles, ready to turn heads of dim D. In fp32, or fp64 where the model is.
+struct Rotation {
+  at::Tensor cosine;   ///< [..., 1, D]
+  at::Tensor sine;     ///< [..., 1, D]
+};
+
+/// Turns pairs (i, i + D/2) of each head. Shapes: x [..., H, D] -> the same. `upcast`: in the rotation's precision,
+/// then rounded (the vision tower); else in x's (the language model): as transformers does in bf16.
+/// Source: Su et al. 2021, arXiv 2104.09864.
+enum class Turn : std::uint8_t { kUpcast, kInPlaceDtype };
+[[nodiscard]] at::Tensor rotate(const at::Tensor& x, const Rotation& rotation, Turn turn);
+
+/// The tower's: half the frequencies turn with the row, half with the column. coordinates [n, 2] i64.
+[[nodiscard]] Rotation vision_rotation(const at::Tensor& coordinates, std::int64_t head_dim, double theta, at::ScalarType dtype);
+
+/// M-RoPE: frequencies 0 .. sections[0] turn with time, the next sections[1] with the row, the rest with the column.
+/// positions [B, 3, S] i64 -> [B, S, 1, D]. Source: Qwen2-VL, arXiv 2409.12191, section 2.1.
+[[nodiscard]] Rotation language_rotation(const at::Tensor& positions, const std::vector<std::int64_t>& sections, double theta, at::ScalarType dtype);
+
+}  // namespace qwen_vl
