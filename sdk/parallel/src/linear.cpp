@@ -22,7 +22,9 @@ ColumnParallelLinear::ColumnParallelLinear(const Parameters& parameters, std::in
   if (options.bias) bias_ = parameters.add("bias", {out}, Initial::constant(0), shard);
 }
 
-at::Tensor ColumnParallelLinear::forward(const at::Tensor& x) const { return at::linear(copy_to_group(x, *tp_), weight_, bias_); }
+at::Tensor ColumnParallelLinear::forward(const at::Tensor& x) const { return forward_copied(copy_to_group(x, *tp_)); }
+
+at::Tensor ColumnParallelLinear::forward_copied(const at::Tensor& x) const { return at::linear(x, weight_, bias_); }
 
 RowParallelLinear::RowParallelLinear(const Parameters& parameters, std::int64_t in, std::int64_t out, transport::Group& tp, LinearOptions options)
     : tp_(&tp) {
@@ -39,7 +41,11 @@ at::Tensor RowParallelLinear::forward(const at::Tensor& x) const {
 RmsNorm::RmsNorm(const Parameters& parameters, std::int64_t size, double epsilon)
     : weight_(parameters.add("weight", {size}, Initial::constant(1))), epsilon_(epsilon) {}
 
-at::Tensor RmsNorm::forward(const at::Tensor& x) const { return at::rms_norm(x, weight_.sizes(), weight_, epsilon_); }
+at::Tensor RmsNorm::forward(const at::Tensor& x) const {
+  const at::ScalarType dtype = x.scalar_type();
+  if (dtype == at::kDouble || dtype == at::kFloat) return at::rms_norm(x, weight_.sizes(), weight_, epsilon_);
+  return at::rms_norm(x.to(at::kFloat), weight_.sizes(), {}, epsilon_).to(dtype) * weight_;
+}
 
 LayerNorm::LayerNorm(const Parameters& parameters, std::int64_t size, double epsilon)
     : weight_(parameters.add("weight", {size}, Initial::constant(1))), bias_(parameters.add("bias", {size}, Initial::constant(0))), epsilon_(epsilon) {}

@@ -35,6 +35,9 @@ class ColumnParallelLinear {
  public:
   ColumnParallelLinear(const Parameters& parameters, std::int64_t in, std::int64_t out, transport::Group& tp, LinearOptions options = {});
   [[nodiscard]] at::Tensor forward(const at::Tensor& x) const;
+  /// The same for an input that went through copy_to_group() already: layers that share one (q, k, v; gate, up)
+  /// then sum its gradient once.
+  [[nodiscard]] at::Tensor forward_copied(const at::Tensor& x) const;
 
  private:
   at::Tensor weight_, bias_;
@@ -53,8 +56,8 @@ class RowParallelLinear {
   transport::Group* tp_;
 };
 
-/// Root-mean-square norm over the last dim, with a replicated weight. Source: Zhang and Sennrich 2019,
-/// arXiv 1910.07467.
+/// Root-mean-square norm over the last dim, with a replicated weight. Precisions below fp32 are normalised in fp32,
+/// then rounded, then scaled. Source: Zhang and Sennrich 2019, arXiv 1910.07467.
 class RmsNorm {
  public:
   RmsNorm(const Parameters& parameters, std::int64_t size, double epsilon = 1e-6);
