@@ -19,10 +19,11 @@ COMPONENTS = {
     "actors": ("actors", ["base", "layout", "transport"]),
     "parallel": ("sdk/parallel", ["base", "layout", "transport", "torch"]),
     "stage": ("sdk/stage", ["base", "layout", "transport", "torch", "actors", "parallel"]),
+    "train": ("sdk/train", ["base", "layout", "transport", "torch", "actors", "parallel", "stage"]),
     "testing": ("sdk/testing", ["base", "layout", "transport", "torch", "actors", "parallel", "stage"]),
 }
 ALL = list(COMPONENTS)
-TORCH_HEADERS_IN = {"torch", "parallel", "stage", "testing"}  # components that may name LibTorch
+TORCH_HEADERS_IN = {"torch", "parallel", "stage", "train", "testing"}  # components that may name LibTorch
 PUREST = {"base", "layout"}  # their sources, too, include nothing but std, tl::expected and Troupe
 CAF_FOLDERS = ("actors/src/", "tests/actors/", "tests/bench/", "tools/bench/")
 
