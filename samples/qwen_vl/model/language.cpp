@@ -13,13 +13,15 @@ namespace {
 using troupe::LinearOptions;
 using troupe::Packed;
 
-/// Causal, and no look at padding; a token that may look at nothing looks at itself, so that it stays finite.
+/// Causal, and no look at padding; a token that could look at nothing (before it is only padding) looks at itself, so that
+/// it stays finite. Nothing looks at it.
 Visibility visibility_of(const Text& text) {
   if (std::ranges::all_of(text.padded, [](std::int64_t count) { return count == 0; })) return {};
   const std::int64_t length = text.ids.size(1);
   const at::Tensor causal = at::ones({length, length}, text.mask.options()).tril();
-  const at::Tensor itself = at::eye(length, text.mask.options());
-  return {causal.logical_and(text.mask.unsqueeze(1)).logical_or(itself).unsqueeze(1)};
+  const at::Tensor seen = causal.logical_and(text.mask.unsqueeze(1));   // [B, S, S]
+  const at::Tensor blind = seen.any(-1, /*keepdim=*/true).logical_not();
+  return {seen.logical_or(at::eye(length, text.mask.options()).logical_and(blind)).unsqueeze(1)};
 }
 
 /// Which sample of `images.samples` an item belongs to: the row of the text.

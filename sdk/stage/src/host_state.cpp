@@ -69,6 +69,19 @@ void StageHost::load(const std::map<std::string, at::Tensor>& global) {
   for (std::size_t i = 0; i < parts.size(); ++i) s.store.entries()[i].tensor.copy_(parts[i]);
 }
 
+void StageHost::expect_stored(const StoredParameters& stored) const {
+  for (const auto& entry : state_->store.entries()) or_throw(stored.reader->expect(stored.name_of(entry.spec.name), entry.spec.shape));
+}
+
+void StageHost::load_stored(const StoredParameters& stored) {
+  const c10::NoGradGuard no_grad;
+  State& s = *state_;
+  for (const auto& entry : s.store.entries()) {
+    const auto ranges = or_throw(shard_ranges(entry.spec, s.rank.mesh(), s.rank.index()));
+    entry.tensor.copy_(or_throw(stored.reader->read(stored.name_of(entry.spec.name), {entry.spec.shard.dim, ranges})));
+  }
+}
+
 void StageHost::set_optimizer(const OptimizerOptions& options) {
   State& s = *state_;
   s.options = options;

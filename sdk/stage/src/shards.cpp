@@ -25,4 +25,10 @@ Result<void> load_global(GraphCore& graph, NodeId stage, std::map<std::string, a
   return graph.node(stage).stage->call<&StageHost::load>(std::move(global)).get(timeout);
 }
 
+Result<void> load_stored(GraphCore& graph, NodeId stage, StoredParameters stored, Duration timeout) {
+  const auto& pool = *graph.node(stage).stage;
+  if (auto ok = pool.call<&StageHost::expect_stored>(stored).get(timeout); !ok) return ok;
+  return pool.call<&StageHost::load_stored>(std::move(stored)).get(timeout);
+}
+
 }  // namespace troupe::detail

@@ -11,6 +11,7 @@
 
 #include <troupe/actors/rank.hpp>
 #include <troupe/parallel/parameters.hpp>
+#include <troupe/parallel/tensor_reader.hpp>
 #include <troupe/stage/edge.hpp>
 #include <troupe/stage/module.hpp>
 #include <troupe/stage/optimizer.hpp>
@@ -88,6 +89,12 @@ struct NamedShards {
 };
 enum class Export : std::uint8_t { kParameters, kGradients };
 
+/// Where a stage's parameters are stored, and under which names.
+struct StoredParameters {
+  std::shared_ptr<const TensorReader> reader;
+  std::function<std::string(const std::string& full)> name_of;
+};
+
 /// A verb of the user's module, to run on every rank (Stage::call).
 struct ModuleAction {
   std::function<std::shared_ptr<void>(void* module)> run;
@@ -117,11 +124,15 @@ class StageHost {
   NamedShards shards(Export what) const;
   /// Takes this rank's part of each global tensor; all parameters must be there, with their shapes.
   void load(const std::map<std::string, at::Tensor>& global);
+  /// Whether all parameters are stored with their shapes; reads nothing.
+  void expect_stored(const StoredParameters& stored) const;
+  /// Reads this rank's part of each.
+  void load_stored(const StoredParameters& stored);
   /// Without gradients.
   ActionResult run(const ModuleAction& action);
 
   using troupe_pure = Verbs<&StageHost::forward, &StageHost::backward, &StageHost::reduce, &StageHost::abandon,
-                            &StageHost::describe, &StageHost::shards>;
+                            &StageHost::describe, &StageHost::shards, &StageHost::expect_stored>;
 
  private:
   struct State;
@@ -147,6 +158,7 @@ template <> struct Payload<detail::StepTotals> : detail::OpaquePayload<detail::S
 template <> struct Payload<detail::StepResult> : detail::OpaquePayload<detail::StepResult> {};
 template <> struct Payload<detail::StageDescription> : detail::OpaquePayload<detail::StageDescription> {};
 template <> struct Payload<detail::NamedShards> : detail::OpaquePayload<detail::NamedShards> {};
+template <> struct Payload<detail::StoredParameters> : detail::OpaquePayload<detail::StoredParameters> {};
 template <> struct Payload<detail::ModuleAction> : detail::OpaquePayload<detail::ModuleAction> {};
 template <> struct Payload<detail::ActionResult> : detail::OpaquePayload<detail::ActionResult> {};
 template <> struct Payload<OptimizerOptions> : detail::OpaquePayload<OptimizerOptions> {};

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -28,6 +29,7 @@ struct StageOptions {
 namespace detail {
 [[nodiscard]] Result<std::map<std::string, at::Tensor>> global_tensors(GraphCore& graph, NodeId stage, Export what, Duration timeout);
 [[nodiscard]] Result<void> load_global(GraphCore& graph, NodeId stage, std::map<std::string, at::Tensor> global, Duration timeout);
+[[nodiscard]] Result<void> load_stored(GraphCore& graph, NodeId stage, StoredParameters stored, Duration timeout);
 [[nodiscard]] const Pool<StageHost>& stage_pool(const GraphCore& graph, NodeId stage);
 [[nodiscard]] const std::string& node_name(const GraphCore& graph, NodeId node);
 }  // namespace detail
@@ -81,6 +83,13 @@ class Stage {
   /// Sets every parameter from global tensors. Fails with: kMismatch naming what is missing or misshapen.
   [[nodiscard]] Result<void> load(std::map<std::string, at::Tensor> global, Duration timeout) const {
     return detail::load_global(*graph_, node_, std::move(global), timeout);
+  }
+
+  /// Sets every parameter from stored tensors; `name_of` gives the stored name of a full name. Each rank reads only its
+  /// own parts, on its own thread, a tensor at a time. Fails with: kMismatch naming what is missing or misshapen,
+  /// before anything is changed; what reading fails with, after which the stage is kInconsistent (POOL-7).
+  [[nodiscard]] Result<void> load(std::shared_ptr<const TensorReader> reader, std::function<std::string(const std::string&)> name_of, Duration timeout) const {
+    return detail::load_stored(*graph_, node_, {std::move(reader), std::move(name_of)}, timeout);
   }
 
   /// Runs a member function of M on every rank, without gradients: generation, inspection. All ranks get
