@@ -135,18 +135,58 @@ std::vector<std::string> GraphCore::sample_axes(NodeId stage) const {
 const Pool<StageHost>& stage_pool(const GraphCore& graph, NodeId stage) { return *graph.node(stage).stage; }
 const std::string& node_name(const GraphCore& graph, NodeId node) { return graph.node(node).name; }
 
+namespace {
+
+void ask(Node& node) { node.ahead.push_back(node.source->at<&SourceHost::next>(0).ref()); }
+
+/// Where the source started, which it can only say when it has state() and restore().
+Result<std::string> start_of(const Node& node, Duration timeout) {
+  auto start = node.source->at<&SourceHost::start>(0).get(timeout);
+  if (!start) return fail(std::move(start.error()));
+  if (*start) return std::move(**start);
+  return fail(Errc::kInvalidArgument, text("source ", node.name, " can't say where it stands: give its class `std::string state() const` and `void restore(const std::string&)`"),
+              {.pool = node.name});
+}
+
+}  // namespace
+
+Result<std::string> source_state(GraphCore& graph, NodeId source, Duration timeout) {
+  const Node& node = graph.node(source);
+  if (node.position && !node.position->empty()) return *node.position;
+  auto start = start_of(node, timeout);
+  if (!start || !node.position) return start;
+  return *node.position;   // it says "" after a batch
+}
+
+Result<void> restore_source(GraphCore& graph, NodeId source, const std::string& state, Duration timeout) {
+  Node& node = graph.node(source);
+  if (auto can = start_of(node, timeout); !can) return fail(std::move(can.error()));
+  node.ahead.clear();   // made before the restore, which is behind them in the queue
+  if (auto ok = node.source->at<&SourceHost::restore>(0, state).get(timeout); !ok) return fail(std::move(ok.error()));
+  node.position = state;
+  return {};
+}
+
+Result<Ref<Output>> peek_batch(GraphCore& graph, NodeId source, Duration timeout) {
+  Node& node = graph.node(source);
+  if (node.ahead.empty()) ask(node);
+  const Ref<Output> batch = node.ahead.front();
+  if (auto waited = batch.get(timeout); !waited) return fail(std::move(waited.error()));
+  return batch;
+}
+
 Result<Ref<Output>> next_batch(GraphCore& graph, NodeId source, Duration timeout) {
   Node& node = graph.node(source);
-  const auto ask = [&node] { node.ahead.push_back(node.source->at<&SourceHost::next>(0).ref()); };
-  if (node.ahead.empty()) ask();
+  if (node.ahead.empty()) ask(node);
   const Ref<Output> batch = node.ahead.front();
-  while (static_cast<int>(node.ahead.size()) <= node.prefetch) ask();
+  while (static_cast<int>(node.ahead.size()) <= node.prefetch) ask(node);
   if (auto waited = batch.get(timeout); !waited) {
     // a batch that failed is gone; one that is late will still come
     if (waited.error().code != Errc::kTimeout) node.ahead.pop_front();
     return fail(std::move(waited.error()));
   }
   node.ahead.pop_front();
+  node.position = batch.value().state;
   if (!batch.value().object) return fail(Errc::kEndOfData, text("source ", node.name, " has no further batch"), {.pool = node.name});
   if (batch.value().samples < 1) {
     return fail(Errc::kBadData, text("source ", node.name, " made a batch without samples; return std::nullopt at the end"), {.pool = node.name});

@@ -14,12 +14,16 @@ namespace troupe::detail {
 /// The rank of a source: one object, its own thread.
 class SourceHost {
  public:
-  SourceHost(Rank& rank, const SourceFactory& make) : source_(make(rank)) {}
+  SourceHost(Rank& rank, const SourceFactory& make) : source_(make(rank)), start_(source_->state()) {}
   Output next() { return source_->next(); }
-  using troupe_pure = Verbs<&SourceHost::next>;  // a failed next() leaves the pool usable: the user decides
+  /// Where it stood before the first batch; nullopt: it can't say.
+  std::optional<std::string> start() const { return source_->can_resume() ? std::optional(start_) : std::nullopt; }
+  void restore(const std::string& state) { source_->restore(state); }
+  using troupe_pure = Verbs<&SourceHost::next, &SourceHost::start>;  // a failed next() leaves the pool usable: the user decides
 
  private:
   std::unique_ptr<SourceModule> source_;
+  std::string start_;
 };
 
 /// A stage or a source of the graph.
@@ -33,6 +37,7 @@ struct Node {
   bool makes_loss = false;
   int prefetch = 1;
   std::deque<Ref<Output>> ahead;        ///< Batches asked for and not taken.
+  std::optional<std::string> position;  ///< Of a source, after the last batch taken; none: where it started.
 };
 
 /// The driver's side of a graph. One thread uses it.
@@ -85,6 +90,9 @@ struct TapeCore {
 [[nodiscard]] std::shared_ptr<TapeCore> open_tape(const std::shared_ptr<GraphCore>& graph, bool keep_graph);
 /// Submits the backward of op `index`; every later op that consumed it must have been submitted before.
 void submit_backward_of(TapeCore& tape, std::size_t index);
+
+/// The source's next batch, which stays its next.
+[[nodiscard]] Result<Ref<Output>> peek_batch(GraphCore& graph, NodeId source, Duration timeout);
 
 /// Whether `rank`'s loss counts: one of the ranks that hold the same samples.
 [[nodiscard]] bool counts_loss(const Mesh& mesh, int rank, std::span<const std::string> sample_axes);

@@ -1,5 +1,8 @@
 #include "host_state.hpp"
 
+#include <algorithm>
+#include <iterator>
+
 #include <ATen/ATen.h>
 #include <c10/core/GradMode.h>
 
@@ -21,8 +24,31 @@ std::vector<AdamGroup> groups_of(const OptimizerOptions& options, const Paramete
   return out;
 }
 
+constexpr Export kMoments[] = {Export::kFirstMoments, Export::kSecondMoments, Export::kUpdates};
+
+bool is_moment(Export what) { return std::ranges::find(kMoments, what) != std::end(kMoments); }
+
+const at::Tensor& moment_of(const AdamW::Slot& slot, Export what) {
+  return what == Export::kFirstMoments ? slot.first : what == Export::kSecondMoments ? slot.second : slot.steps;
+}
+
+/// How it lies over the ranks: moments as their parameter, the number of updates on all alike.
+ParameterSpec spec_of(const ParameterSpec& parameter, Export what) {
+  ParameterSpec out = parameter;
+  if (!is_moment(what)) return out;
+  out.name = moment_name(what, parameter.name);
+  if (what == Export::kUpdates) {
+    out.shape = {};
+    out.shard = {};
+  }
+  return out;
+}
+
 }  // namespace
 
+std::string moment_name(Export what, const std::string& full) {
+  return (what == Export::kFirstMoments ? "first." : what == Export::kSecondMoments ? "second." : "updates.") + full;
+}
 
 ActionResult StageHost::run(const ModuleAction& action) {
   const c10::NoGradGuard no_grad;
@@ -48,9 +74,14 @@ NamedShards StageHost::shards(Export what) const {
     throw Exception(Error{.code = Errc::kInvalidArgument,
                           .message = text("stage ", state_->settings.name, " kept no gradients; set StepOptions::keep_gradients")});
   }
+  if (is_moment(what) && !state_->adam) {
+    throw Exception(Error{.code = Errc::kInvalidArgument, .message = text("stage ", state_->settings.name, " has no optimizer; make one by graph.optimizer()")});
+  }
   for (std::size_t i = 0; i < entries.size(); ++i) {
-    out.specs.push_back(entries[i].spec);
-    out.tensors.push_back(what == Export::kParameters ? entries[i].tensor.detach() : state_->kept_gradients[i]);
+    out.specs.push_back(spec_of(entries[i].spec, what));
+    out.tensors.push_back(what == Export::kParameters  ? entries[i].tensor.detach()
+                          : what == Export::kGradients ? state_->kept_gradients[i]
+                                                       : moment_of(state_->adam->slots()[i], what));
   }
   return out;
 }
@@ -79,6 +110,27 @@ void StageHost::load_stored(const StoredParameters& stored) {
   for (const auto& entry : s.store.entries()) {
     const auto ranges = or_throw(shard_ranges(entry.spec, s.rank.mesh(), s.rank.index()));
     entry.tensor.copy_(or_throw(stored.reader->read(stored.name_of(entry.spec.name), {entry.spec.shard.dim, ranges})));
+  }
+}
+
+void StageHost::expect_moments(const StoredParameters& stored) const {
+  for (const auto& entry : state_->store.entries()) {
+    for (const Export what : kMoments) {
+      const ParameterSpec spec = spec_of(entry.spec, what);
+      or_throw(stored.reader->expect(stored.name_of(spec.name), spec.shape));
+    }
+  }
+}
+
+void StageHost::load_moments(const StoredParameters& stored) {
+  const c10::NoGradGuard no_grad;
+  const State& s = *state_;
+  for (std::size_t i = 0; i < s.store.entries().size(); ++i) {
+    for (const Export what : kMoments) {
+      const ParameterSpec spec = spec_of(s.store.entries()[i].spec, what);
+      const auto ranges = or_throw(shard_ranges(spec, s.rank.mesh(), s.rank.index()));
+      moment_of(s.adam->slots()[i], what).copy_(or_throw(stored.reader->read(stored.name_of(spec.name), {spec.shard.dim, ranges})));
+    }
   }
 }
 

@@ -38,3 +38,37 @@ Result<Optimizer> make_optimizer(const std::shared_ptr<GraphCore>& graph, Optimi
 }
 
 }  // namespace troupe::detail
+
+namespace troupe {
+
+using detail::Export;
+using detail::StageHost;
+
+std::int64_t Optimizer::steps() const noexcept { return core_->step; }
+
+Result<std::map<std::string, at::Tensor>> Optimizer::state(Duration timeout) const {
+  std::map<std::string, at::Tensor> out;
+  for (const NodeId stage : core_->graph->stages_in_order()) {
+    for (const Export what : {Export::kFirstMoments, Export::kSecondMoments, Export::kUpdates}) {
+      auto part = detail::global_tensors(*core_->graph, stage, what, timeout);
+      if (!part) return part;
+      out.merge(*part);
+    }
+  }
+  return out;
+}
+
+Result<void> Optimizer::load(std::shared_ptr<const TensorReader> reader, std::int64_t steps, Duration timeout) const {
+  const detail::StoredParameters stored{std::move(reader), [](const std::string& name) { return name; }};
+  const auto stages = core_->graph->stages_in_order();
+  for (const NodeId stage : stages) {
+    if (auto ok = core_->graph->node(stage).stage->call<&StageHost::expect_moments>(stored).get(timeout); !ok) return ok;
+  }
+  for (const NodeId stage : stages) {
+    if (auto ok = core_->graph->node(stage).stage->call<&StageHost::load_moments>(stored).get(timeout); !ok) return ok;
+  }
+  core_->step = steps;
+  return {};
+}
+
+}  // namespace troupe

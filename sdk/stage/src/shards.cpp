@@ -31,4 +31,56 @@ Result<void> load_stored(GraphCore& graph, NodeId stage, StoredParameters stored
   return pool.call<&StageHost::load_stored>(std::move(stored)).get(timeout);
 }
 
+Result<std::map<std::string, at::Tensor>> all_parameters(GraphCore& graph, Duration timeout) {
+  std::map<std::string, at::Tensor> out;
+  for (const NodeId stage : graph.stages_in_order()) {
+    auto part = global_tensors(graph, stage, Export::kParameters, timeout);
+    if (!part) return part;
+    out.merge(*part);
+  }
+  return out;
+}
+
+Result<void> load_all(GraphCore& graph, const std::shared_ptr<const TensorReader>& reader, const std::function<std::string(const std::string&)>& name_of, Duration timeout) {
+  const StoredParameters stored{reader, name_of};
+  const auto stages = graph.stages_in_order();
+  for (const NodeId stage : stages) {   // of all, before any is changed
+    if (auto ok = graph.node(stage).stage->call<&StageHost::expect_stored>(stored).get(timeout); !ok) return ok;
+  }
+  for (const NodeId stage : stages) {
+    if (auto ok = graph.node(stage).stage->call<&StageHost::load_stored>(stored).get(timeout); !ok) return ok;
+  }
+  return {};
+}
+
+Result<std::map<std::string, std::string>> source_states(GraphCore& graph, Duration timeout) {
+  std::map<std::string, std::string> out;
+  for (int index = 0; index < static_cast<int>(graph.nodes.size()); ++index) {
+    if (!graph.node({index}).source) continue;
+    auto state = source_state(graph, {index}, timeout);
+    if (!state) return fail(std::move(state.error()));
+    out.emplace(graph.node({index}).name, std::move(*state));
+  }
+  return out;
+}
+
+Result<void> restore_sources(GraphCore& graph, const std::map<std::string, std::string>& states, Duration timeout) {
+  std::map<std::string, NodeId> sources;
+  for (int index = 0; index < static_cast<int>(graph.nodes.size()); ++index) {
+    if (graph.node({index}).source) sources.emplace(graph.node({index}).name, NodeId{index});
+  }
+  for (const auto& [name, source] : sources) {
+    if (!states.contains(name)) return fail(Errc::kMismatch, text("nothing was saved of source ", name));
+  }
+  for (const auto& [name, state] : states) {
+    if (!sources.contains(name)) return fail(Errc::kMismatch, text("source ", name, " was saved; the graph has none of that name"));
+  }
+  for (const auto& [name, source] : sources) {
+    if (auto ok = restore_source(graph, source, states.at(name), timeout); !ok) return ok;
+  }
+  return {};
+}
+
+std::uint64_t graph_seed(const GraphCore& graph) { return graph.options.seed; }
+
 }  // namespace troupe::detail

@@ -36,10 +36,14 @@ class AdamW {
   /// does not exist is zero. `factor` times each group's learning rate counts.
   void step(double factor, const at::Tensor& scale);
 
- private:
+  /// What is kept of one parameter: moments of its shape and the number of updates (0-dim fp32). Writing to them sets them.
   struct Slot {
     at::Tensor first, second, steps;
   };
+  /// By index in the store.
+  [[nodiscard]] const std::vector<Slot>& slots() const noexcept { return slots_; }
+
+ private:
   const ParameterStore* store_;
   std::vector<AdamGroup> groups_;
   AdamOptions options_;

@@ -18,6 +18,7 @@ namespace troupe::detail {
 struct Output {
   std::shared_ptr<const void> object;  ///< Null from a source: the end of data.
   std::int64_t samples = 0;            ///< Of a source's batch.
+  std::string state = {};              ///< Where the source stands after it, if it can say.
 };
 
 /// Which samples of a source's global batch make this micro-batch.

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <functional>
+#include <map>
 #include <memory>
 #include <stop_token>
 #include <string>
@@ -34,6 +36,11 @@ namespace detail {
 void add_edge(GraphCore& graph, std::shared_ptr<EdgeBase> edge);
 [[nodiscard]] Result<void> check_graph(GraphCore& graph);
 [[nodiscard]] Result<Optimizer> make_optimizer(const std::shared_ptr<GraphCore>& graph, OptimizerOptions options);
+[[nodiscard]] Result<std::map<std::string, at::Tensor>> all_parameters(GraphCore& graph, Duration timeout);
+[[nodiscard]] Result<void> load_all(GraphCore& graph, const std::shared_ptr<const TensorReader>& reader, const std::function<std::string(const std::string&)>& name_of, Duration timeout);
+[[nodiscard]] Result<std::map<std::string, std::string>> source_states(GraphCore& graph, Duration timeout);
+[[nodiscard]] Result<void> restore_sources(GraphCore& graph, const std::map<std::string, std::string>& states, Duration timeout);
+[[nodiscard]] std::uint64_t graph_seed(const GraphCore& graph);
 [[nodiscard]] Tape make_tape(const std::shared_ptr<GraphCore>& graph, bool keep_graph);
 [[nodiscard]] Result<StepReport> run_step(const std::shared_ptr<GraphCore>& graph, const Optimizer& optimizer, const StepOptions& options);
 [[nodiscard]] Result<StepReport> run_evaluation(const std::shared_ptr<GraphCore>& graph, const StepOptions& options);
@@ -111,6 +118,20 @@ class Graph {
 
   /// A stage's packed output in whole, items by id, on the driver: for looking and for generation.
   [[nodiscard]] Result<Packed> fetch(const Value<Packed>& value, Duration timeout) { return detail::fetch_value(*core_, value.name(), timeout); }
+
+  /// Every parameter of every stage by its full name, put together from the shards.
+  [[nodiscard]] Result<std::map<std::string, at::Tensor>> parameters(Duration timeout) const { return detail::all_parameters(*core_, timeout); }
+  /// Sets them all; `name_of` gives the stored name of a full name. As Stage::load().
+  [[nodiscard]] Result<void> load(const std::shared_ptr<const TensorReader>& reader, const std::function<std::string(const std::string&)>& name_of, Duration timeout) const {
+    return detail::load_all(*core_, reader, name_of, timeout);
+  }
+  /// Where each source stands, by its name (Source::state()).
+  [[nodiscard]] Result<std::map<std::string, std::string>> source_states(Duration timeout) const { return detail::source_states(*core_, timeout); }
+  /// Takes each source there. Fails with: kMismatch when the names are not those of the graph's sources.
+  [[nodiscard]] Result<void> restore_sources(const std::map<std::string, std::string>& states, Duration timeout) const {
+    return detail::restore_sources(*core_, states, timeout);
+  }
+  [[nodiscard]] std::uint64_t seed() const { return detail::graph_seed(*core_); }
 
   /// A new micro-batch (level B).
   [[nodiscard]] Tape tape() { return detail::make_tape(core_, true); }

@@ -87,7 +87,10 @@ struct NamedShards {
   std::vector<ParameterSpec> specs;
   std::vector<at::Tensor> tensors;
 };
-enum class Export : std::uint8_t { kParameters, kGradients };
+enum class Export : std::uint8_t { kParameters, kGradients, kFirstMoments, kSecondMoments, kUpdates };
+
+/// The name under which an optimizer's state of a parameter is stored: "first.vision.embed.weight".
+[[nodiscard]] std::string moment_name(Export what, const std::string& full);
 
 /// Where a stage's parameters are stored, and under which names.
 struct StoredParameters {
@@ -128,11 +131,14 @@ class StageHost {
   void expect_stored(const StoredParameters& stored) const;
   /// Reads this rank's part of each.
   void load_stored(const StoredParameters& stored);
+  /// The same for what the optimizer keeps: names as moment_name() makes them.
+  void expect_moments(const StoredParameters& stored) const;
+  void load_moments(const StoredParameters& stored);
   /// Without gradients.
   ActionResult run(const ModuleAction& action);
 
   using troupe_pure = Verbs<&StageHost::forward, &StageHost::backward, &StageHost::reduce, &StageHost::abandon,
-                            &StageHost::describe, &StageHost::shards, &StageHost::expect_stored>;
+                            &StageHost::describe, &StageHost::shards, &StageHost::expect_stored, &StageHost::expect_moments>;
 
  private:
   struct State;

@@ -1,11 +1,15 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include <ATen/core/Tensor.h>
+
 #include <troupe/actors/pending.hpp>
+#include <troupe/parallel/tensor_reader.hpp>
 #include <troupe/stage/report.hpp>
 
 namespace troupe {
@@ -61,6 +65,16 @@ class Optimizer {
   /// Submits only. Fails (at get()) with: kInvalidArgument when an open tape of the graph was left out,
   /// naming it.
   [[nodiscard]] PendingStep step(std::vector<Tape>& tapes) const;
+
+  /// Updates so far: what StepReport::step counts and the schedule follows.
+  [[nodiscard]] std::int64_t steps() const noexcept;
+
+  /// Both moments and the number of updates of every parameter, put together from the shards, as "first.<full name>",
+  /// "second.<full name>", "updates.<full name>". A stage that never saw an element has zeros.
+  [[nodiscard]] Result<std::map<std::string, at::Tensor>> state(Duration timeout) const;
+  /// Sets them, each rank its own parts, and goes on after `steps` steps. Fails with: kMismatch naming what is missing or
+  /// misshapen, before anything is changed; what reading fails with.
+  [[nodiscard]] Result<void> load(std::shared_ptr<const TensorReader> reader, std::int64_t steps, Duration timeout) const;
 
   [[nodiscard]] const std::shared_ptr<detail::OptimizerCore>& core() const noexcept { return core_; }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 #include <string>
 #include <tuple>
@@ -120,8 +121,15 @@ template <class M, class Config>
 concept StageModule = std::is_constructible_v<M, Rank&, const Config&> && PayloadType<Config> &&
                       std::is_member_function_pointer_v<decltype(&M::forward)> && detail::output_ok<detail::forward_result<M>>();
 
-/// A user's class that produces batches: `std::optional<Batch> next()`. With `state()` and
-/// `restore(state)` a run can continue where it was.
+/// A source that a run can continue with: `std::string state() const` says where it stands, in a form of its own;
+/// `restore(state)` goes there: next() then gives what it would have given.
+template <class S>
+concept ResumableSource = requires(S& source, const S& looked_at, const std::string& state) {
+  { looked_at.state() } -> std::convertible_to<std::string>;
+  source.restore(state);
+};
+
+/// A user's class that produces batches: `std::optional<Batch> next()`; better a ResumableSource.
 template <class S, class Config>
 concept SourceModule = (std::is_constructible_v<S, const Config&> || std::is_constructible_v<S, Rank&, const Config&>) && PayloadType<Config> && requires(S& source) {
   typename std::decay_t<decltype(source.next())>::value_type;

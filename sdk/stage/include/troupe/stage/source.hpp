@@ -3,6 +3,7 @@
 #include <any>
 #include <memory>
 #include <optional>
+#include <string>
 #include <utility>
 
 #include <troupe/stage/edge.hpp>
@@ -24,7 +25,12 @@ class SourceModule {
   virtual ~SourceModule() = default;
   /// Null object: the end.
   [[nodiscard]] virtual Output next() = 0;
+  [[nodiscard]] virtual bool can_resume() const = 0;   ///< Has state() and restore().
+  [[nodiscard]] virtual std::string state() const = 0;
+  virtual void restore(const std::string& state) = 0;
 };
+[[nodiscard]] Result<std::string> source_state(GraphCore& graph, NodeId source, Duration timeout);
+[[nodiscard]] Result<void> restore_source(GraphCore& graph, NodeId source, const std::string& state, Duration timeout);
 using SourceFactory = std::function<std::unique_ptr<SourceModule>(Rank&)>;
 
 template <class S>
@@ -37,10 +43,18 @@ class SourceOf final : public SourceModule {
 
   [[nodiscard]] Output next() override {
     std::optional<Batch> batch = source_.next();
-    if (!batch) return {};
+    if (!batch) return {nullptr, 0, state()};
     SampleCount count;
     count_samples(*batch, count);
-    return {std::make_shared<Batch>(std::move(*batch)), count.count()};
+    return {std::make_shared<Batch>(std::move(*batch)), count.count(), state()};
+  }
+  [[nodiscard]] bool can_resume() const override { return ResumableSource<S>; }
+  [[nodiscard]] std::string state() const override {
+    if constexpr (ResumableSource<S>) return source_.state();
+    return {};
+  }
+  void restore([[maybe_unused]] const std::string& state) override {
+    if constexpr (ResumableSource<S>) source_.restore(state);
   }
 
  private:
@@ -79,6 +93,12 @@ class Source {
     const std::int64_t samples = ref->value().samples;
     return GlobalBatch<Batch>(node_, std::move(*ref), {0, samples, samples});
   }
+
+  /// Where it stands after the batches that were taken; those made ahead do not count.
+  /// Fails with: kInvalidArgument when S has no state() and restore().
+  [[nodiscard]] Result<std::string> state(Duration timeout) const { return detail::source_state(*graph_, node_, timeout); }
+  /// Goes on from `state`; batches made ahead are dropped. Fails with: kInvalidArgument, what restore() throws.
+  [[nodiscard]] Result<void> restore(const std::string& state, Duration timeout) const { return detail::restore_source(*graph_, node_, state, timeout); }
 
   [[nodiscard]] NodeId id() const noexcept { return node_; }
 
