@@ -115,7 +115,7 @@ void read_language(Reader in, LanguageConfig& language) {
   language.kv_heads = language.heads;
   in.read("num_key_value_heads", language.kv_heads);
   if (language.heads > 0) language.head_dim = language.hidden / language.heads;
-  in.read("head_dim", language.head_dim);
+  in.only("head_dim", language.head_dim);   // transformers has no other for this model
   in.read("intermediate_size", language.intermediate);
   in.read("vocab_size", language.vocabulary);
   in.read("rms_norm_eps", language.epsilon);
@@ -170,6 +170,7 @@ Result<void> check(const LanguageConfig& language) {
                       {"num_key_value_heads", language.kv_heads}, {"head_dim", language.head_dim}, {"intermediate_size", language.intermediate},
                       {"vocab_size", language.vocabulary}});
   if (ok) ok = divides("num_attention_heads", language.heads, "num_key_value_heads", language.kv_heads);
+  if (ok) ok = divides("hidden_size", language.hidden, "num_attention_heads", language.heads);
   if (!ok) return ok;
   const std::int64_t sum = std::accumulate(language.sections.begin(), language.sections.end(), std::int64_t{0});
   if (language.sections.size() != 3 || sum * 2 != language.head_dim || std::ranges::any_of(language.sections, [](std::int64_t one) { return one < 0; })) {
@@ -229,7 +230,6 @@ std::string config_json(const ModelConfig& config) {
               {"image_token_id", config.tokens.image}, {"video_token_id", config.tokens.video}, {"vision_start_token_id", config.tokens.vision_start},
               {"vision_end_token_id", config.tokens.vision_end}, {"bos_token_id", config.tokens.end_of_text}, {"eos_token_id", config.tokens.end_of_turn},
               {"pad_token_id", config.tokens.end_of_text}};
-  if (language.head_dim * language.heads != language.hidden) out["head_dim"] = language.head_dim;
   out["vision_config"] = {{"model_type", "qwen2_5_vl"}, {"depth", vision.depth}, {"hidden_size", vision.hidden}, {"num_heads", vision.heads},
                           {"intermediate_size", vision.intermediate}, {"out_hidden_size", vision.out_hidden}, {"in_channels", vision.channels},
                           {"patch_size", vision.patch}, {"temporal_patch_size", vision.temporal_patch}, {"spatial_merge_size", vision.merge},

@@ -38,9 +38,6 @@ Language::Language(troupe::Rank& rank, const LanguageConfig& config)
       tp_(rank.axis("tp")),
       embedding_(rank.parameters("model.embed_tokens"), config.vocabulary, config.hidden, tp_, "tp", config.initial_deviation),
       norm_(rank.parameters("model.norm"), config.hidden, config.epsilon) {
-  if (tp_.size() > config.heads) {  // NUM-5
-    throw troupe::Exception({troupe::Errc::kInvalidArgument, troupe::text("language tp=", tp_.size(), " needs at least as many heads; the model has ", config.heads)});
-  }
   const LinearOptions plain{.bias = false, .deviation = config.initial_deviation};
   for (std::int64_t layer = 0; layer < config.layers; ++layer) {
     const auto scope = rank.parameters("model.layers").scope(std::to_string(layer));

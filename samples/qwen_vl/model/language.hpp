@@ -19,7 +19,6 @@ namespace qwen_vl {
 /// where they must. Legend: B samples, S tokens. Source: notes 3.1, 3.2; Qwen2.5-VL, arXiv 2502.13923.
 class Language {
  public:
-  /// Throws Exception (kInvalidArgument) for more tp ranks than heads (NUM-5).
   Language(troupe::Rank& rank, const LanguageConfig& config);
 
   /// Cross-entropy over the labels that count; logits are made there only.

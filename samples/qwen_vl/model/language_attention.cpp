@@ -30,8 +30,10 @@ LanguageAttention::LanguageAttention(const troupe::Parameters& parameters, const
     v_.emplace(parameters.scope("v_proj"), config.hidden, kv * head_dim_, tp, heads(config, true));
     return;
   }
-  const std::int64_t first = heads_.begin / group_;
-  kv_heads_ = {first, (heads_.begin + heads_.size - 1) / group_ + 1 - first};
+  if (heads_.size > 0) {
+    const std::int64_t first = heads_.begin / group_;
+    kv_heads_ = {first, (heads_.begin + heads_.size - 1) / group_ + 1 - first};
+  }
   for (auto [name, to] : {std::pair{"k_proj", &all_k_}, std::pair{"v_proj", &all_v_}}) {
     to->weight = parameters.scope(name).add("weight", {kv * head_dim_, config.hidden}, troupe::Initial::normal(config.initial_deviation));
     to->bias = parameters.scope(name).add("bias", {kv * head_dim_}, troupe::Initial::constant(0));
@@ -73,7 +75,7 @@ at::Tensor LanguageAttention::forward(const at::Tensor& x, const Rotation& rotat
   v = for_each_head(v);
   at::Tensor out;
   if (q.numel() == 0) {
-    out = q + k + v;   // no samples here: still a function of all three, so that backward joins the collectives
+    out = q + k + v;   // no samples or no heads here: still a function of all three, so that backward joins the collectives
   } else {
     // a query that continues is one token, which sees all before it
     out = at::scaled_dot_product_attention(q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2), visible.mask.defined() ? std::optional(visible.mask) : std::nullopt, 0.0,

@@ -23,8 +23,8 @@ struct Visibility {
 };
 
 /// Causal attention with grouped heads (GQA), heads sharded over tp. Where tp divides the kv heads, each rank has its
-/// own; else k and v are replicated and each rank computes those its heads look at (tp may be larger than the kv
-/// heads, and heads uneven). Legend: B samples, S tokens, h heads here, D head dim.
+/// own; else k and v are replicated and each rank computes those its heads look at. Heads may be uneven; with more ranks
+/// than heads the last have none. Legend: B samples, S tokens, h heads here, D head dim.
 class LanguageAttention {
  public:
   LanguageAttention(const troupe::Parameters& parameters, const LanguageConfig& config, troupe::transport::Group& tp);

@@ -31,7 +31,7 @@ struct Model {
   troupe::Stage<Language> language;
 };
 
-/// Starts the ranks. Fails with: kInvalidArgument (an axis the modules do not know, tp above heads), kInfeasible.
+/// Starts the ranks. Fails with: kInvalidArgument (an axis the modules do not know), kInfeasible.
 [[nodiscard]] troupe::Result<Model> parallelize(const ModelConfig& config, const LayoutOptions& options);
 
 /// Pictures balanced over the tower's dp by their patches and cut over sp between windows; text by sample over dp.

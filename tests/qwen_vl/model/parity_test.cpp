@@ -49,7 +49,7 @@ TEST(QwenParity, VisionWithFewerWindowsThanRanks) {
 TEST(QwenParity, LanguageOverTpAndDp) {
   const Batch batch = batch_of(mixed_samples());
   ParityOptions options;
-  options.meshes = {{{"tp", 2}}, {{"tp", 3}}, {{"dp", 2}}, {{"dp", 3}}, {{"dp", 2}, {"tp", 2}}};
+  options.meshes = {{{"tp", 2}}, {{"tp", 3}}, {{"tp", 4}}, {{"dp", 2}}, {{"dp", 3}}, {{"dp", 2}, {"tp", 2}}};   // 3 heads: a fourth rank has none
   options.inputs = {troupe::by_sample("dp"), troupe::by_sample("dp")};
   const auto report = expect_parity<Language>(kConfig.language, std::tuple{batch.text, tokens_for(batch)}, options);
   EXPECT_TRUE(report) << report.message;
