@@ -133,6 +133,10 @@ Picture resize_bicubic(const Picture& picture, Size to) {
   if (to.width == picture.width && to.height == picture.height) return picture;
   if (to.width == picture.width) return resize_rows(picture, to.height);
   if (to.height == picture.height) return resize_columns(picture, to.width);
+  // the order shows, since the first pass rounds and clips
+  const std::int64_t fewer_rows = picture.height - to.height;
+  const bool rows_first = fewer_rows > 0 && fewer_rows > 2 * (picture.width - to.width);
+  if (rows_first) return resize_columns(resize_rows(picture, to.height), to.width);
   return resize_rows(resize_columns(picture, to.width), to.height);
 }
 

@@ -22,7 +22,8 @@ struct SmartResizeOptions {
 /// Fails with: kBadData for an aspect ratio above 200, naming it. Source: smart_resize of transformers' qwen2_vl.
 [[nodiscard]] troupe::Result<Size> smart_resize(Size size, const SmartResizeOptions& options);
 
-/// Bicubic (a = -0.5) with the support widened when shrinking, in 8-bit fixed point, columns first: the same bytes as PIL's.
+/// Bicubic (a = -0.5) with the support widened when shrinking, in 8-bit fixed point: the same bytes as Pillow 13's. Columns go
+/// first unless more than twice as many rows fall away (Pillow before 13: always).
 /// Source: Keys 1981, "Cubic convolution interpolation"; the fixed-point scheme of Pillow's Resample.c (22 bits, rounded).
 [[nodiscard]] Picture resize_bicubic(const Picture& picture, Size to);
 

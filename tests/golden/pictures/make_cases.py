@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Pictures and what transformers' Qwen2-VL image processor makes of them; a table of smart_resize.
 
-usage: make_cases.py            (PyPI transformers==5.24.0, pillow, numpy; not run in CI, the data is committed)
+usage: make_cases.py            (PyPI transformers==5.24.0, pillow==13.0.0, numpy; not run in CI, the data is committed)
 
 Writes NAME.png, NAME.u8 (pixel values brought back to bytes, [patches, values], rounded; the first `rows` rows) and cases.json.
 All pictures are drawn here; nothing is taken from elsewhere.
@@ -49,6 +49,7 @@ PICTURES = {
     "tall": (drawing(21, 190), 14, 2, 2),
     "wide": (drawing(300, 20), 14, 2, 2),
     "as_it_is": (drawing(84, 56), 14, 2, 2),
+    "rows_first": (noise(60, 210, 4), 14, 2, 2),
     "alpha": (with_alpha(90, 70), 14, 2, 2),
     "grey": (gradient(70, 77).convert("L"), 14, 2, 2),
     "palette": (drawing(120, 75).convert("P", palette=Image.Palette.ADAPTIVE, colors=32), 14, 2, 2),
