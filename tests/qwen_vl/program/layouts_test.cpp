@@ -3,13 +3,13 @@
 #include <gtest/gtest.h>
 
 #include "../model/tiny.hpp"
+#include "measure.hpp"
 #include "verify.hpp"
 
 namespace qwen_vl {
 namespace {
 
 using troupe::Mesh;
-using Tensors = std::map<std::string, at::Tensor>;
 
 const ModelConfig kConfig = tiny_config();
 
@@ -18,25 +18,6 @@ Tensors run(const std::vector<TinySample>& samples, const Mesh& vision, const Me
   options.layout = {.vision = vision, .language = language, .dtype = at::kDouble, .seed = 7};
   options.micro_batches = micro_batches;
   return troupe::or_throw(verify(kConfig, {}, tiny_batch(kConfig, samples), options));
-}
-
-/// Largest error by NUM-1's measure, and where.
-std::pair<double, std::string> worst(const Tensors& got, const Tensors& expected) {
-  double largest = 0;
-  for (const auto& [name, tensor] : expected) {
-    if (name.starts_with("grad.") && tensor.numel() > 0) largest = std::max(largest, tensor.abs().max().item<double>());
-  }
-  std::pair<double, std::string> out{0, ""};
-  for (const auto& [name, tensor] : expected) {
-    const at::Tensor& other = got.at(name);
-    if (other.sizes() != tensor.sizes()) return {1e9, name + " has another shape"};
-    if (tensor.numel() == 0) continue;
-    const at::Tensor a = other.to(at::kDouble), b = tensor.to(at::kDouble);
-    const double scale = std::max(b.abs().max().item<double>(), 1e-6 * largest);
-    const double error = (a - b).abs().max().item<double>() / (scale > 0 ? scale : 1);
-    if (!(error <= out.first)) out = {error, name};
-  }
-  return out;
 }
 
 void expect_all_layouts_equal(const std::vector<TinySample>& samples) {
