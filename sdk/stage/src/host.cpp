@@ -136,6 +136,7 @@ BackwardResult StageHost::backward(std::uint64_t call, const GradientSet& gradie
 StepPart StageHost::reduce(const Token&, const std::vector<std::string>& sample_axes) {
   State& s = *state_;
   const Timed timed(s.rank.clock(), s.seconds["reduce"]);
+  if (!s.adam) throw Exception(no_optimizer(s.settings.name));   // here, where nothing has been changed yet
   s.kept.clear();
   or_throw(sum_gradients(s.store, s.data_group()));
   StepPart out;

@@ -50,6 +50,10 @@ std::string moment_name(Export what, const std::string& full) {
   return (what == Export::kFirstMoments ? "first." : what == Export::kSecondMoments ? "second." : "updates.") + full;
 }
 
+Error no_optimizer(const std::string& stage) {
+  return {.code = Errc::kInvalidArgument, .message = text("stage ", stage, " has no optimizer (a reset forgets it); make one by graph.optimizer()")};
+}
+
 ActionResult StageHost::run(const ModuleAction& action) {
   const c10::NoGradGuard no_grad;
   return {action.run(state_->module->object())};
@@ -74,9 +78,7 @@ NamedShards StageHost::shards(Export what) const {
     throw Exception(Error{.code = Errc::kInvalidArgument,
                           .message = text("stage ", state_->settings.name, " kept no gradients; set StepOptions::keep_gradients")});
   }
-  if (is_moment(what) && !state_->adam) {
-    throw Exception(Error{.code = Errc::kInvalidArgument, .message = text("stage ", state_->settings.name, " has no optimizer; make one by graph.optimizer()")});
-  }
+  if (is_moment(what) && !state_->adam) throw Exception(no_optimizer(state_->settings.name));
   for (std::size_t i = 0; i < entries.size(); ++i) {
     out.specs.push_back(spec_of(entries[i].spec, what));
     out.tensors.push_back(what == Export::kParameters  ? entries[i].tensor.detach()
@@ -114,6 +116,7 @@ void StageHost::load_stored(const StoredParameters& stored) {
 }
 
 void StageHost::expect_moments(const StoredParameters& stored) const {
+  if (!state_->adam) throw Exception(no_optimizer(state_->settings.name));
   for (const auto& entry : state_->store.entries()) {
     for (const Export what : kMoments) {
       const ParameterSpec spec = spec_of(entry.spec, what);

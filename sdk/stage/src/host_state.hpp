@@ -11,6 +11,9 @@
 
 namespace troupe::detail {
 
+/// A stage that was reset, or that no optimizer was made for.
+[[nodiscard]] Error no_optimizer(const std::string& stage);
+
 /// What a forward leaves for its backward.
 struct Kept {
   ForwardResult graph;
