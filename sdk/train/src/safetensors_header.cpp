@@ -1,8 +1,9 @@
-#include <troupe/train/safetensors.hpp>
+#include <troupe/train/safetensors_header.hpp>
 
 #include <algorithm>
-#include <cstring>
 #include <optional>
+#include <set>
+#include <utility>
 
 #include <nlohmann/json.hpp>
 
@@ -16,25 +17,33 @@ using nlohmann::json;
 
 constexpr std::int64_t kLengthBytes = 8;
 
-/// Keys twice in one object are kept by the parser as the last one: seen here, since a second tensor of a name is a broken file.
-struct Parsed {
-  json root;
-  std::string twice;
-  bool is_deep = false;   // deeper than any header: not kept, since printing it would recurse
-};
-Parsed parse(std::string_view content) {
+/// nlohmann's text without its tag, and without the token it quotes, which may be the whole file or no UTF-8.
+std::string reason_of(const json::exception& error) {
+  std::string out = error.what();
+  if (const auto tag = out.find("] "); out.starts_with('[') && tag != std::string::npos) out.erase(0, tag + 2);
+  return out.substr(0, std::min(out.find("; last read"), std::size_t{200}));
+}
+
+/// JSON as the format means it: a key twice in one object would be kept as the last one, deep nesting would make printing recurse.
+Result<json> parse(std::string_view content, const std::string& name) {
   constexpr int kDeepest = 8;
-  Parsed out;
-  std::vector<std::string> names;
-  const auto collect = [&](int depth, json::parse_event_t event, json& value) {
-    if (event == json::parse_event_t::key && depth == 1) names.push_back(value.get<std::string>());
-    out.is_deep = out.is_deep || depth > kDeepest;
-    return depth <= kDeepest;
+  std::vector<std::set<std::string>> keys;   // of the objects that are open
+  const auto refuse = [&](const auto&... parts) { throw Exception(Error{.code = Errc::kBadData, .message = text(name, ": ", parts...)}); };
+  const auto watch = [&](int depth, json::parse_event_t event, json& value) {
+    if (depth > kDeepest) refuse("its JSON is nested deeper than ", kDeepest, " levels");
+    if (event == json::parse_event_t::object_start) keys.emplace_back();
+    if (event == json::parse_event_t::object_end) keys.pop_back();
+    if (event == json::parse_event_t::key && !keys.back().insert(value.get<std::string>()).second) refuse("'", value.get<std::string>(), "' occurs twice in one object of its JSON");
+    return true;
   };
-  out.root = json::parse(content.begin(), content.end(), collect, false);
-  std::ranges::sort(names);
-  if (const auto at = std::ranges::adjacent_find(names); at != names.end()) out.twice = *at;
-  return out;
+  if (!content.starts_with('{')) return fail(Errc::kBadData, text(name, ": its JSON must begin with '{'"));
+  try {
+    return json::parse(content.begin(), content.end(), watch);
+  } catch (const Exception& error) {
+    return fail(error.error());
+  } catch (const json::exception& error) {
+    return fail(Errc::kBadData, text(name, ": is not JSON: ", reason_of(error)));
+  }
 }
 
 std::optional<std::int64_t> bytes_of(std::string_view dtype) {
@@ -44,14 +53,14 @@ std::optional<std::int64_t> bytes_of(std::string_view dtype) {
   return std::nullopt;
 }
 
-/// dtype x shape in bytes; nullopt past 2^62.
+/// dtype x shape in bytes; nullopt past 2^62, also when only a dim of 0 keeps it below: strides would overflow.
 std::optional<std::int64_t> size_of(std::int64_t bytes, const std::vector<std::int64_t>& shape) {
   std::int64_t size = bytes;
   for (const std::int64_t dim : shape) {
-    if (dim != 0 && size > (std::int64_t{1} << 62) / dim) return std::nullopt;
-    size *= dim;
+    if (size > (std::int64_t{1} << 62) / std::max<std::int64_t>(dim, 1)) return std::nullopt;
+    size *= std::max<std::int64_t>(dim, 1);
   }
-  return size;
+  return std::ranges::find(shape, 0) == shape.end() ? size : 0;
 }
 
 bool is_whole(const json& value) { return value.is_number_unsigned() && value.get<std::uint64_t>() < (std::uint64_t{1} << 62); }
@@ -74,7 +83,7 @@ Result<StoredTensor> read_entry(const json& entry, const std::string& what, std:
   out.begin = offsets[0].get<std::int64_t>();
   const auto end = offsets[1].get<std::int64_t>();
   const auto size = size_of(*width, out.shape);
-  if (!size) return wrong("dtype x shape overflows");
+  if (!size) return wrong("dtype ", out.dtype, " x shape ", shape.dump().substr(0, 80), " overflows");
   if (end < out.begin || end - out.begin != *size) return wrong("data_offsets [", out.begin, ", ", end, ") hold ", end - out.begin, " bytes, dtype x shape needs ", *size);
   if (end > data_bytes) return wrong("data_offsets end at ", end, ", the file has ", data_bytes, " bytes of data; is it cut short?");
   out.bytes = *size;
@@ -118,14 +127,12 @@ Result<SafetensorsHeader> parse_safetensors_header(std::string_view bytes, std::
   const auto header_bytes = static_cast<std::int64_t>(length);
   if (kLengthBytes + header_bytes > file_size) return wrong("is cut short: its header needs ", kLengthBytes + header_bytes, " bytes, the file has ", file_size);
   if (bytes.size() < static_cast<std::size_t>(kLengthBytes + header_bytes)) return wrong("the header was not given in whole");
-  const Parsed parsed = parse(bytes.substr(kLengthBytes, static_cast<std::size_t>(header_bytes)));
-  if (parsed.is_deep) return wrong("its header is nested deeper than any header is");
-  if (!parsed.root.is_object()) return wrong("its header is not a JSON object");
-  if (!parsed.twice.empty()) return wrong("tensor '", parsed.twice, "' occurs twice");
+  const auto root = parse(bytes.substr(kLengthBytes, static_cast<std::size_t>(header_bytes)), text(name, ", header"));
+  if (!root) return fail(root.error());
   SafetensorsHeader out;
   out.data_begin = kLengthBytes + header_bytes;
   const std::int64_t data_bytes = file_size - out.data_begin;
-  for (const auto& [key, entry] : parsed.root.items()) {
+  for (const auto& [key, entry] : root->items()) {
     if (key == "__metadata__") {
       auto metadata = read_metadata(entry, name);
       if (!metadata) return fail(metadata.error());
@@ -138,6 +145,21 @@ Result<SafetensorsHeader> parse_safetensors_header(std::string_view bytes, std::
   }
   if (auto ok = check_cover(out.tensors, data_bytes, name); !ok) return fail(ok.error());
   for (auto& [key, tensor] : out.tensors) tensor.begin += out.data_begin;
+  return out;
+}
+
+Result<std::map<std::string, std::string>> parse_weight_map(std::string_view content, const std::string& name) {
+  const auto root = parse(content, name);
+  if (!root) return fail(root.error());
+  if (!root->contains("weight_map") || !root->at("weight_map").is_object()) return fail(Errc::kBadData, text(name, ": expected a JSON object 'weight_map' in it"));
+  std::map<std::string, std::string> out;
+  for (const auto& [tensor, file] : root->at("weight_map").items()) {
+    std::string shard = file.is_string() ? file.get<std::string>() : "";
+    if (shard.empty() || shard == "." || shard == ".." || shard.find_first_of(std::string_view("/\0", 2)) != std::string::npos) {
+      return fail(Errc::kBadData, text(name, ": weight_map['", tensor, "'] must be the name of a file in the folder, got ", file.dump().substr(0, 80)));
+    }
+    out.emplace(tensor, std::move(shard));
+  }
   return out;
 }
 

@@ -1,70 +1,31 @@
 #include <troupe/train/tensor_folder.hpp>
 
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
-#include <set>
 #include <system_error>
+#include <utility>
 
 #include <ATen/ATen.h>
-#include <nlohmann/json.hpp>
 
 #include <troupe/base/text.hpp>
+#include "folder_names.hpp"
 
 namespace troupe {
+
+using detail::kIndexFile;
+using detail::kWholeFile;
+
 namespace {
 
-constexpr const char* kWhole = "model.safetensors";
-constexpr const char* kIndex = "model.safetensors.index.json";
-
-/// Tensor -> file, as the index says.
-Result<std::map<std::string, std::string>> read_index(const std::string& path) {
-  const auto content = read_file(path);
-  if (!content) return fail(content.error());
-  const auto json = nlohmann::json::parse(*content, nullptr, false);
-  if (!json.is_object() || !json.contains("weight_map") || !json.at("weight_map").is_object()) {
-    return fail(Errc::kBadData, text(path, ": expected a JSON object with 'weight_map'"));
+/// Nothing of a shard may be left out by the index or promised to another shard.
+Result<void> check_listed(const SafetensorsFile& file, const std::string& shard, const std::map<std::string, std::string>& map, const std::string& index) {
+  for (const auto& [name, stored] : file.header().tensors) {
+    const auto found = map.find(name);
+    if (found == map.end()) return fail(Errc::kBadData, text(index, ": leaves out tensor '", name, "', which is in ", shard));
+    if (found->second != shard) return fail(Errc::kBadData, text(index, ": tensor '", name, "' is in ", found->second, " and in ", shard, ", too"));
   }
-  std::map<std::string, std::string> out;
-  for (const auto& [name, file] : json.at("weight_map").items()) {
-    const std::string shard = file.is_string() ? file.get<std::string>() : "";
-    if (shard.empty() || shard.find('/') != std::string::npos) return fail(Errc::kBadData, text(path, ": weight_map['", name, "'] must be the name of a file in the folder"));
-    out.emplace(name, shard);
-  }
-  return out;
-}
-
-std::string shard_name(std::size_t number, std::size_t count) {
-  char out[64];
-  std::snprintf(out, sizeof out, "model-%05zu-of-%05zu.safetensors", number, count);
-  return out;
-}
-
-/// Names of each shard: filled in order of names up to the limit.
-std::vector<std::vector<std::string>> shards_of(const std::map<std::string, at::Tensor>& tensors, std::int64_t most) {
-  std::vector<std::vector<std::string>> out(1);
-  std::int64_t bytes = 0;
-  for (const auto& [name, tensor] : tensors) {
-    const auto size = static_cast<std::int64_t>(tensor.nbytes());
-    if (!out.back().empty() && bytes + size > most) {
-      out.emplace_back();
-      bytes = 0;
-    }
-    out.back().push_back(name);
-    bytes += size;
-  }
-  return out;
-}
-
-Result<void> write_index(const std::string& folder, const std::map<std::string, at::Tensor>& tensors, const std::vector<std::vector<std::string>>& shards) {
-  std::int64_t total = 0;
-  nlohmann::json map = nlohmann::json::object();
-  for (std::size_t i = 0; i < shards.size(); ++i) {
-    for (const auto& name : shards[i]) {
-      map[name] = shard_name(i + 1, shards.size());
-      total += static_cast<std::int64_t>(tensors.at(name).nbytes());
-    }
-  }
-  return write_file(folder + "/" + kIndex, nlohmann::json{{"metadata", {{"total_size", total}}}, {"weight_map", map}}.dump(2) + "\n");
+  return {};
 }
 
 }  // namespace
@@ -73,33 +34,44 @@ Result<std::shared_ptr<const TensorFolder>> TensorFolder::open(const std::string
   std::shared_ptr<TensorFolder> out(new TensorFolder);
   out->folder_ = folder;
   std::error_code ignored;
-  const std::string index = folder + "/" + kIndex;
-  if (!std::filesystem::exists(index, ignored)) {
-    const auto file = SafetensorsFile::open(folder + "/" + kWhole);
-    if (!file) return fail(file.error().code, text(file.error().message, "; a checkpoint folder has ", kWhole, " or ", kIndex), {});
-    for (const auto& [name, stored] : (*file)->header().tensors) out->files_.emplace(name, *file);
-    return out;
-  }
-  const auto map = read_index(index);
+  const std::string index = folder + "/" + kIndexFile;
+  const std::string whole = folder + "/" + kWholeFile;
+  const bool has_index = std::filesystem::exists(index, ignored);
+  const bool has_whole = std::filesystem::exists(whole, ignored);
+  if (has_index && has_whole) return fail(Errc::kBadData, text(folder, ": has ", kWholeFile, " and ", kIndexFile, "; remove the one that is not meant"));
+  if (!has_index && !has_whole) return fail(Errc::kIo, text(folder, ": is no checkpoint folder: there is neither ", kWholeFile, " nor ", kIndexFile));
+  auto ok = has_index ? out->open_shards(index) : out->open_whole(whole);
+  if (!ok) return fail(std::move(ok.error()));
+  return out;
+}
+
+Result<void> TensorFolder::open_whole(const std::string& path) {
+  const auto file = SafetensorsFile::open(path);
+  if (!file) return fail(file.error());
+  all_.push_back(*file);
+  for (const auto& [name, stored] : (*file)->header().tensors) files_.emplace(name, *file);
+  return {};
+}
+
+Result<void> TensorFolder::open_shards(const std::string& index) {
+  const auto content = read_file(index);
+  if (!content) return fail(content.error());
+  const auto map = parse_weight_map(*content, index);
   if (!map) return fail(map.error());
   std::map<std::string, std::shared_ptr<const SafetensorsFile>> shards;
   for (const auto& [name, shard] : *map) {
     auto& file = shards[shard];
     if (!file) {
-      auto opened = SafetensorsFile::open(folder + "/" + shard);
-      if (!opened) return fail(opened.error());
+      auto opened = SafetensorsFile::open(folder_ + "/" + shard);
+      if (!opened) return fail(caused_by(opened.error(), opened.error().code, text(index, ": its shard ", shard, " can't be used")));
+      if (auto ok = check_listed(**opened, shard, *map, index); !ok) return ok;
       file = *opened;
+      all_.push_back(file);
     }
-    if (!file->has(name)) return fail(Errc::kBadData, text(index, ": says that tensor '", name, "' is in ", shard, ", which does not have it"));
-    out->files_.emplace(name, file);
+    if (!file->has(name)) return fail(Errc::kBadData, text(index, ": tensor '", name, "' must be in ", shard, ", which does not have it"));
+    files_.emplace(name, file);
   }
-  for (const auto& [shard, file] : shards) {
-    for (const auto& [name, stored] : file->header().tensors) {
-      const auto found = map->find(name);
-      if (found == map->end() || found->second != shard) return fail(Errc::kBadData, text(index, ": tensor '", name, "' of ", shard, found == map->end() ? " is not in the index" : text(" is in ", found->second, ", too")));
-    }
-  }
-  return out;
+  return {};
 }
 
 std::vector<std::string> TensorFolder::names() const {
@@ -133,31 +105,15 @@ Result<at::Tensor> TensorFolder::read(const std::string& name, const TensorPart&
 }
 
 std::int64_t TensorFolder::bytes_read() const noexcept {
-  std::set<const SafetensorsFile*> files;
   std::int64_t out = 0;
-  for (const auto& [name, file] : files_) {
-    if (files.insert(file.get()).second) out += file->bytes_read();
-  }
+  for (const auto& file : all_) out += file->bytes_read();
   return out;
 }
 
-Result<void> write_tensor_folder(const std::string& folder, const std::map<std::string, at::Tensor>& tensors, FolderOptions options) {
-  std::error_code error;
-  std::filesystem::create_directories(folder, error);
-  if (error) return fail(Errc::kIo, text(folder, ": can't be made: ", error.message()));
-  const auto shards = shards_of(tensors, options.max_shard_bytes);
-  const std::map<std::string, std::string> metadata = {{"format", "pt"}};   // transformers asks for it
-  if (shards.size() == 1) {
-    if (auto ok = write_safetensors(folder + "/" + kWhole, tensors, metadata); !ok) return ok;
-    std::filesystem::remove(folder + "/" + kIndex, error);   // one of an earlier, larger write would win
-    return {};
-  }
-  for (std::size_t i = 0; i < shards.size(); ++i) {
-    std::map<std::string, at::Tensor> part;
-    for (const auto& name : shards[i]) part.emplace(name, tensors.at(name));
-    if (auto ok = write_safetensors(folder + "/" + shard_name(i + 1, shards.size()), part, metadata); !ok) return ok;
-  }
-  return write_index(folder, tensors, shards);
+std::int64_t TensorFolder::bytes_fetched() const noexcept {
+  std::int64_t out = 0;
+  for (const auto& file : all_) out += file->bytes_fetched();
+  return out;
 }
 
 }  // namespace troupe
