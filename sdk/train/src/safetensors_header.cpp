@@ -97,7 +97,7 @@ Result<void> check_cover(const std::map<std::string, StoredTensor>& tensors, std
   std::ranges::sort(order, {}, [](const auto& one) { return std::pair(one.second->begin, one.second->bytes); });
   std::int64_t at = 0;
   for (const auto& [key, tensor] : order) {
-    if (tensor->begin > at) {
+    if (tensor->begin != at) {
       return fail(Errc::kBadData, text(name, ", tensor '", *key, "': its data begin at ", tensor->begin, ", the one before ends at ", at, "; data must neither overlap nor leave holes"));
     }
     at += tensor->bytes;
