@@ -8,16 +8,14 @@ namespace stamps {
 
 using namespace std::chrono_literals;
 
-troupe::Result<std::vector<std::string>> caption(troupe::Graph& graph, const troupe::GlobalBatch<Batch>& batch, std::int64_t most,
+troupe::Result<std::vector<std::string>> caption(troupe::Graph& graph, const troupe::GlobalBatch<Batch>& batch,
                                                  const troupe::Stage<Vision>& vision, const troupe::Stage<Language>& language,
                                                  const std::vector<std::string>& words) {
-  // the parts of a split are a sample or so larger at the front: the first has at least `most` if the batch has
-  const auto part = batch.split(static_cast<int>(std::max<std::int64_t>(1, batch.samples() / most))).front();
   troupe::Tape tape = graph.evaluation_tape();
-  auto pictures = graph.fetch(tape(vision, part.get<&Batch::pixels>()), 60s);
+  auto pictures = graph.fetch(tape(vision, batch.get<&Batch::pixels>()), 60s);
   if (!pictures) return troupe::fail(pictures.error());
-  std::vector<std::vector<std::int64_t>> tokens(static_cast<std::size_t>(part.samples()), {kBegin});
-  at::Tensor ids = at::full({part.samples(), 1}, static_cast<std::int64_t>(kBegin), at::kLong);
+  std::vector<std::vector<std::int64_t>> tokens(static_cast<std::size_t>(batch.samples()), {kBegin});
+  at::Tensor ids = at::full({batch.samples(), 1}, static_cast<std::int64_t>(kBegin), at::kLong);
   for (std::int64_t step = 1; step < kMaxTokens; ++step) {
     auto next = language.call<&Language::next_tokens>(60s, ids, *pictures);
     if (!next) return troupe::fail(next.error());
@@ -27,7 +25,7 @@ troupe::Result<std::vector<std::string>> caption(troupe::Graph& graph, const tro
     if (std::ranges::all_of(tokens, [](const auto& line) { return std::ranges::find(line, kEnd) != line.end(); })) break;
   }
   std::vector<std::string> out;
-  for (std::int64_t i = 0; i < std::min(most, std::ssize(tokens)); ++i) out.push_back(caption_of(words, tokens[static_cast<std::size_t>(i)]));
+  for (const auto& line : tokens) out.push_back(caption_of(words, line));
   return out;
 }
 

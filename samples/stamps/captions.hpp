@@ -13,9 +13,9 @@
 
 namespace stamps {
 
-/// Greedy captions for the first `most` pictures of a batch: the encoder runs in its layout, its output comes
+/// Greedy captions for the pictures of a batch: the encoder runs in its layout, its output comes
 /// to the driver, the decoder makes one token a call in its own.
-[[nodiscard]] troupe::Result<std::vector<std::string>> caption(troupe::Graph& graph, const troupe::GlobalBatch<Batch>& batch, std::int64_t most,
+[[nodiscard]] troupe::Result<std::vector<std::string>> caption(troupe::Graph& graph, const troupe::GlobalBatch<Batch>& batch,
                                                                const troupe::Stage<Vision>& vision, const troupe::Stage<Language>& language,
                                                                const std::vector<std::string>& words);
 

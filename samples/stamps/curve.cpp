@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
+#include <functional>
 #include <sstream>
 
 #include <troupe/base/text.hpp>
@@ -65,11 +66,42 @@ std::string curve(const std::vector<double>& values, const Scale& scale, const c
   return out.str();
 }
 
-std::string level(const Scale& scale, double loss, const char* name, const char* color) {
-  char number[16];
-  std::snprintf(number, sizeof number, " %.2f", loss);
-  const double y = scale.y(std::min(loss, scale.top));
-  return rule(kLeft, y, kWidth - kRight, y, text("stroke=\"", color, "\" stroke-dasharray=\"6 4\"")) + label(kWidth - kRight + 6, y + 4, "start", text(name, number), color);
+struct Level {
+  double loss;
+  const char* name;
+  const char* color;
+};
+
+/// Dashed lines, their names at the right, kept apart where the losses are close.
+std::string levels(const Scale& scale, std::vector<Level> all) {
+  constexpr double kLine = 15;
+  std::ranges::sort(all, std::greater(), &Level::loss);
+  std::string out;
+  double free = kTop;
+  for (const Level& one : all) {
+    if (!std::isfinite(one.loss)) continue;
+    const double y = scale.y(one.loss);
+    const double at = std::max(y + 4, free);
+    free = at + kLine;
+    char number[16];
+    std::snprintf(number, sizeof number, " %.2f", one.loss);
+    out += rule(kLeft, y, kWidth - kRight, y, text("stroke=\"", one.color, "\" stroke-dasharray=\"6 4\"")) +
+           label(kWidth - kRight + 6, at, "start", text(one.name, number), one.color);
+  }
+  return out;
+}
+
+/// Means over the last kWindow values, fewer at the start.
+std::vector<double> running_mean(const std::vector<double>& values) {
+  constexpr std::size_t kWindow = 15;
+  std::vector<double> out;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const std::size_t count = std::min(i + 1, kWindow);
+    double sum = 0;
+    for (std::size_t back = 0; back < count; ++back) sum += values[i - back];
+    out.push_back(sum / static_cast<double>(count));
+  }
+  return out;
 }
 
 }  // namespace
@@ -81,15 +113,15 @@ std::string loss_svg(const std::vector<double>& losses, const std::optional<Held
   }
   if (held_out) top = std::max({top, held_out->unigram, held_out->without, held_out->shuffled});
   const Scale scale{std::max<double>(1, static_cast<double>(losses.size())), std::ceil(top)};
-  std::vector<double> running;
-  for (const double loss : losses) running.push_back(running.empty() || !std::isfinite(running.back()) ? loss : 0.9 * running.back() + 0.1 * loss);
   std::string out = text("<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"", kWidth, "\" height=\"", kHeight,
                          "\" font-family=\"sans-serif\" font-size=\"12\">\n<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n");
-  out += axes(scale) + curve(losses, scale, "stroke=\"#9ecae1\"") + curve(running, scale, "stroke=\"#08519c\" stroke-width=\"2\"");
+  out += axes(scale) + curve(losses, scale, "stroke=\"#9ecae1\"") + curve(running_mean(losses), scale, "stroke=\"#08519c\" stroke-width=\"2\"");
   out += label(kWidth - kRight, 20, "end", "training: each step (light), running mean (dark)", "#08519c");
   if (held_out) {
-    out += level(scale, held_out->unigram, "unigram", "#d94801") + level(scale, held_out->without, "no pictures", "#7a0177") +
-           level(scale, held_out->shuffled, "shuffled", "#a63603") + level(scale, held_out->with_pictures, "held out", "#006d2c");
+    out += levels(scale, {{held_out->unigram, "unigram", "#d94801"},
+                          {held_out->without, "no pictures", "#7a0177"},
+                          {held_out->shuffled, "shuffled", "#a63603"},
+                          {held_out->with_pictures, "held out", "#006d2c"}});
   }
   return out + "</svg>\n";
 }

@@ -22,7 +22,10 @@ void print(const stamps::Outcome& outcome) {
     std::printf("held-out loss (nats per token): true pictures %.3f, shuffled %.3f, none %.3f; unigram %.3f\n", held->with_pictures, held->shuffled, held->without,
                 held->unigram);
   }
+  constexpr int kShown = 6;  // of each kind; results.json has all
+  int shown[2] = {};
   for (const auto& one : outcome.captions) {
+    if (!one.known || ++shown[one.seen ? 1 : 0] > kShown) continue;
     std::printf("  %s  \"%s\"  (people say: \"%s\")\n", one.seen ? "seen  " : "unseen", one.generated.c_str(), one.truth.c_str());
   }
 }

@@ -51,7 +51,7 @@ nlohmann::json to_json(const Config& config, const Outcome& outcome) {
   if (const auto& held = outcome.held_out) {
     json["held_out"] = {{"true", held->with_pictures}, {"shuffled", held->shuffled}, {"none", held->without}, {"unigram", held->unigram}};
   }
-  for (const auto& one : outcome.captions) json["captions"].push_back({{"picture", one.picture}, {"truth", one.truth}, {"generated", one.generated}, {"seen", one.seen}});
+  for (const auto& one : outcome.captions) json["captions"].push_back({{"picture", one.picture}, {"truth", one.truth}, {"generated", one.generated}, {"seen", one.seen}, {"known", one.known}});
   return json;
 }
 

@@ -25,6 +25,7 @@ struct Captioned {
   std::string truth;
   std::string generated;
   bool seen = false;
+  bool known = false;   ///< Whether the model has every word of the truth.
 };
 
 struct Outcome {

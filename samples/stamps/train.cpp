@@ -15,8 +15,6 @@ using namespace std::chrono_literals;
 using troupe::Errc;
 using troupe::Result;
 
-constexpr std::int64_t kShown = 6;  // captions of each kind at the end
-
 Result<troupe::Optimizer> make_optimizer(troupe::Graph& graph, const Config& config) {
   constexpr double kDecay = 0.1;
   return graph.optimizer({.groups = {{"vision.*", config.learning_rate, kDecay}, {"language.*", config.learning_rate, kDecay}},
@@ -86,10 +84,12 @@ template <class S>
 Result<void> caption_next(Job& job, const Dataset& data, const troupe::Source<S>& source, const std::vector<const Example*>& examples, bool seen, Outcome& outcome) {
   const auto batch = source.next(60s);
   if (!batch) return troupe::fail(batch.error());
-  const auto captions = caption(job.graph, *batch, kShown, job.vision, job.language, data.words);
+  const auto captions = caption(job.graph, *batch, job.vision, job.language, data.words);
   if (!captions) return troupe::fail(captions.error());
   for (std::size_t i = 0; i < captions->size(); ++i) {
-    outcome.captions.push_back({examples.at(i)->picture, examples.at(i)->caption, (*captions)[i], seen});
+    const Example& example = *examples.at(i);
+    const bool known = std::ranges::find(example.tokens, static_cast<std::int64_t>(kUnknown)) == example.tokens.end();
+    outcome.captions.push_back({example.picture, example.caption, (*captions)[i], seen, known});
   }
   return {};
 }

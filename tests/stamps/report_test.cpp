@@ -34,7 +34,7 @@ TEST(Report, WritesResultsAndCurveAndNothingElse) {
   Outcome outcome;
   outcome.losses = {3, 2.5, 2};
   outcome.held_out = HeldOut{1.5, 2, 2.5, 3};
-  outcome.captions = {{"a.png", "A red \"car\".", "a red car", true}};
+  outcome.captions = {{"a.png", "A red \"car\".", "a red car", true, true}};
   ASSERT_TRUE(write_reports(config, outcome));
   EXPECT_THAT(content_of(config.out + "/results.json"), ::testing::AllOf(HasSubstr("\"unigram\": 3.0"), HasSubstr("A red \\\"car\\\"."), HasSubstr("\"stopped\": false")));
   EXPECT_THAT(content_of(config.out + "/loss.svg"), ::testing::AllOf(HasSubstr("<svg"), HasSubstr("unigram 3.00"), HasSubstr("</svg>")));
