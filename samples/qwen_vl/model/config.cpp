@@ -32,6 +32,14 @@ class Reader {
     if (!value->is_number_integer()) return wrong(key, "a whole number", *value);
     to = value->get<std::int64_t>();
   }
+  /// A whole number, or the first of a list of them.
+  void read_first(const char* key, std::int64_t& to) {
+    if (!has(key)) return;
+    const json& value = object_.at(key);
+    const json& first = value.is_array() && !value.empty() ? value.front() : value;
+    if (!first.is_number_integer()) return wrong(key, "a whole number or a list of them", value);
+    to = first.get<std::int64_t>();
+  }
   void read(const char* key, double& to) {
     if (!has(key)) return;
     if (!object_.at(key).is_number()) return wrong(key, "a number", object_.at(key));
@@ -89,8 +97,8 @@ void read_vision(Reader in, ModelConfig& out) {
   in.read("num_heads", vision.heads);
   in.read("intermediate_size", vision.intermediate);
   in.read("out_hidden_size", vision.out_hidden);
-  in.read("in_channels", vision.channels);
   in.read("in_chans", vision.channels);   // the published files
+  in.read("in_channels", vision.channels);
   in.read("patch_size", vision.patch);
   in.read("spatial_patch_size", vision.patch);
   in.read("temporal_patch_size", vision.temporal_patch);
@@ -137,6 +145,8 @@ void read_language(Reader in, LanguageConfig& language) {
 }
 
 void read_tokens(Reader in, TokenIds& tokens) {
+  in.below("text_config").read("bos_token_id", tokens.end_of_text);   // the published files call it so
+  in.below("text_config").read_first("eos_token_id", tokens.end_of_turn);
   in.read("image_token_id", tokens.image);
   in.read("video_token_id", tokens.video);
   in.read("vision_start_token_id", tokens.vision_start);
@@ -196,6 +206,8 @@ Result<ModelConfig> parse_config(const std::string& content, const std::string& 
   const json root = json::parse(content, nullptr, false);
   if (!root.is_object()) return troupe::fail(Errc::kBadData, text(name, ": expected a JSON object, got ", root.is_discarded() ? "text that is not JSON" : root.type_name()));
   ModelConfig out;
+  out.tokens_per_second = 4;       // what transformers takes where a file does not say
+  out.language.epsilon = 1e-5;
   troupe::Error error;
   Reader in(root, name, error);
   in.require("vision_config");
@@ -228,8 +240,8 @@ std::string config_json(const ModelConfig& config) {
               {"use_sliding_window", false}, {"max_position_embeddings", 128000}, {"rope_theta", language.rope_theta},
               {"rope_scaling", {{"type", "mrope"}, {"mrope_section", language.sections}}}, {"torch_dtype", "float32"},
               {"image_token_id", config.tokens.image}, {"video_token_id", config.tokens.video}, {"vision_start_token_id", config.tokens.vision_start},
-              {"vision_end_token_id", config.tokens.vision_end}, {"bos_token_id", config.tokens.end_of_text}, {"eos_token_id", config.tokens.end_of_turn},
-              {"pad_token_id", config.tokens.end_of_text}};
+              {"vision_end_token_id", config.tokens.vision_end}, {"bos_token_id", config.tokens.end_of_text}, {"eos_token_id", config.tokens.end_of_turn}};
+  // no pad_token_id: transformers would keep that token's embedding from learning
   out["vision_config"] = {{"model_type", "qwen2_5_vl"}, {"depth", vision.depth}, {"hidden_size", vision.hidden}, {"num_heads", vision.heads},
                           {"intermediate_size", vision.intermediate}, {"out_hidden_size", vision.out_hidden}, {"in_channels", vision.channels},
                           {"patch_size", vision.patch}, {"temporal_patch_size", vision.temporal_patch}, {"spatial_merge_size", vision.merge},

@@ -62,8 +62,8 @@ at::Tensor LanguageAttention::for_each_head(const at::Tensor& kv) const {
 
 at::Tensor LanguageAttention::forward(const at::Tensor& x, const Rotation& rotation, const Visibility& visible, KeyValueCache* cache) const {
   const at::Tensor shared = troupe::copy_to_group(x, *tp_);
-  const at::Tensor q = rotate(q_.forward_copied(shared).unflatten(-1, {heads_.size, head_dim_}), rotation, Turn::kInPlaceDtype);
-  at::Tensor k = rotate(project(k_, all_k_, shared), rotation, Turn::kInPlaceDtype);
+  const at::Tensor q = rotate(q_.forward_copied(shared).unflatten(-1, {heads_.size, head_dim_}), rotation, RotateIn::kOwnPrecision);
+  at::Tensor k = rotate(project(k_, all_k_, shared), rotation, RotateIn::kOwnPrecision);
   at::Tensor v = project(v_, all_v_, shared);
   const bool continues = cache != nullptr && cache->keys.defined();
   if (continues) {

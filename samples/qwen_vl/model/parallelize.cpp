@@ -59,7 +59,11 @@ Result<Model> parallelize(const ModelConfig& config, const LayoutOptions& option
   if (!language) return troupe::fail(language.error());
   // every tp rank computes the whole gradient of the picture tokens: one is taken
   graph.connect(vision->out(), language->in<1>(), {.to = troupe::by_sample("dp", troupe::Grad::kReplicated)});
-  return Model{std::move(graph), *vision, *language};
+  auto prompts = graph.source<Prompts>({.name = "prompts", .prefetch = 1}, 0);
+  if (!prompts) return troupe::fail(prompts.error());
+  Model out{std::move(graph), *vision, *language, *prompts};
+  feed(out, out.prompts);
+  return out;
 }
 
 std::string checkpoint_name(const std::string& full) {

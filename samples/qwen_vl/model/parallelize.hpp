@@ -24,11 +24,21 @@ struct LayoutOptions {
   std::int64_t device_bytes = 0;              ///< Budget of each simulated device that a vision and a language rank share; 0: no budget, no count.
 };
 
+/// Nothing by itself: prompts are put on its edges.
+class Prompts {
+ public:
+  explicit Prompts(const int& /*unused*/) {}
+  std::optional<Batch> next() { return std::nullopt; }
+  [[nodiscard]] std::string state() const { return {}; }
+  void restore(const std::string& /*unused*/) {}
+};
+
 /// The two stages and the edge between them; sources are connected with feed().
 struct Model {
   troupe::Graph graph;
   troupe::Stage<Vision> vision;
   troupe::Stage<Language> language;
+  troupe::Source<Prompts> prompts;   ///< For generation: prompts.put(batch).
 };
 
 /// Starts the ranks. Fails with: kInvalidArgument (an axis the modules do not know), kInfeasible.
@@ -37,9 +47,9 @@ struct Model {
 /// Pictures balanced over the tower's dp by their patches and cut over sp between windows; text by sample over dp.
 template <class S>
 void feed(Model& model, const troupe::Source<S>& source) {
-  model.graph.connect(source.template out<&Batch::patches>(), model.vision.template in<0>(), {.to = troupe::balance("dp", "sp")});
-  model.graph.connect(source.template out<&Batch::coordinates>(), model.vision.template in<1>(), {.to = troupe::balance("dp", "sp")});
-  model.graph.connect(source.template out<&Batch::text>(), model.language.template in<0>(), {.to = troupe::by_sample("dp")});
+  model.graph.connect(source.template out<&Batch::patches>(), model.vision.in<0>(), {.to = troupe::balance("dp", "sp")});
+  model.graph.connect(source.template out<&Batch::coordinates>(), model.vision.in<1>(), {.to = troupe::balance("dp", "sp")});
+  model.graph.connect(source.template out<&Batch::text>(), model.language.in<0>(), {.to = troupe::by_sample("dp")});
 }
 
 /// The name of a parameter in the checkpoint's files from its name in the graph: "vision.blocks.0..." ->

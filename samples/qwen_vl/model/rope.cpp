@@ -22,9 +22,9 @@ Rotation rotation_of(const at::Tensor& angles) {
 
 }  // namespace
 
-at::Tensor rotate(const at::Tensor& x, const Rotation& rotation, Turn turn) {
+at::Tensor rotate(const at::Tensor& x, const Rotation& rotation, RotateIn precision) {
   const at::ScalarType dtype = x.scalar_type();
-  const at::ScalarType inside = turn == Turn::kUpcast ? rotation.cosine.scalar_type() : dtype;
+  const at::ScalarType inside = precision == RotateIn::kTablePrecision ? rotation.cosine.scalar_type() : dtype;
   const at::Tensor wide = x.to(inside);
   const auto halves = wide.chunk(2, -1);
   const at::Tensor turned = at::cat({halves[1].neg(), halves[0]}, -1);

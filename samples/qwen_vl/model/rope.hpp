@@ -13,11 +13,11 @@ struct Rotation {
   at::Tensor sine;     ///< [..., 1, D]
 };
 
-/// Turns pairs (i, i + D/2) of each head. Shapes: x [..., H, D] -> the same. `upcast`: in the rotation's precision,
-/// then rounded (the vision tower); else in x's (the language model): as transformers does in bf16.
+/// Turns pairs (i, i + D/2) of each head. Shapes: x [..., H, D] -> the same. In the tables' precision, then
+/// rounded (the vision tower), or in x's own (the language model): as transformers does in bf16.
 /// Source: Su et al. 2021, arXiv 2104.09864.
-enum class Turn : std::uint8_t { kUpcast, kInPlaceDtype };
-[[nodiscard]] at::Tensor rotate(const at::Tensor& x, const Rotation& rotation, Turn turn);
+enum class RotateIn : std::uint8_t { kTablePrecision, kOwnPrecision };
+[[nodiscard]] at::Tensor rotate(const at::Tensor& x, const Rotation& rotation, RotateIn precision);
 
 /// The tower's: half the frequencies turn with the row, half with the column. coordinates [n, 2] i64.
 [[nodiscard]] Rotation vision_rotation(const at::Tensor& coordinates, std::int64_t head_dim, double theta, at::ScalarType dtype);

@@ -75,8 +75,8 @@ at::Tensor Vision::embed(const at::Tensor& patches) const {
 
 at::Tensor Vision::attend(const Block& block, const at::Tensor& x, const Rotation& rotation, const Packed& patches, const std::vector<Segments>& frames) const {
   const auto qkv = block.qkv.forward(x).view({x.size(0), 3, config_.heads, config_.head_dim()}).unbind(1);
-  const at::Tensor q = rotate(qkv[0], rotation, Turn::kUpcast);
-  const at::Tensor k = rotate(qkv[1], rotation, Turn::kUpcast);
+  const at::Tensor q = rotate(qkv[0], rotation, RotateIn::kTablePrecision);
+  const at::Tensor k = rotate(qkv[1], rotation, RotateIn::kTablePrecision);
   const at::Tensor out = block.is_full ? troupe::ulysses_attention(q, k, qkv[2], frames, sp_)
                                        : troupe::packed_attention(q, k, qkv[2], lengths_of(patches.segments));
   return block.proj.forward(out.reshape({x.size(0), config_.hidden}));

@@ -25,10 +25,7 @@ double since(Clock::time_point start) { return std::chrono::duration<double>(Clo
 
 /// The tower's output for the prompt, in whole.
 Result<troupe::Packed> look(Model& model, const Batch& batch) {
-  auto source = model.graph.source<Prompts>({.name = "prompt", .prefetch = 1}, batch);
-  if (!source) return troupe::fail(source.error());
-  feed(model, *source);
-  const auto whole = source->next(kTimeout);
+  const auto whole = model.prompts.put(batch);
   if (!whole) return troupe::fail(whole.error());
   troupe::Tape tape = model.graph.evaluation_tape();
   return model.graph.fetch(tape(model.vision, whole->get<&Batch::patches>(), whole->get<&Batch::coordinates>()), kTimeout);

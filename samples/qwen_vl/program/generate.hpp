@@ -32,16 +32,6 @@ class Sampler {
   std::uint64_t state_;
 };
 
-/// One prompt at a time for generation: what put() got last comes out of next().
-class Prompts {
- public:
-  explicit Prompts(const Batch& batch) : batch_(batch) {}
-  std::optional<Batch> next() { return std::exchange(batch_, std::nullopt); }
-
- private:
-  std::optional<Batch> batch_;
-};
-
 struct GenerateOptions {
   std::int64_t max_tokens = 128;
   SamplingOptions sampling = {};

@@ -51,12 +51,12 @@ Result<void> add_all(Model& model, const std::string& prefix, Read read, Tensors
   return {};
 }
 
-Result<void> train(Model& model, const VerifyOptions& options, Tensors& out) {
+Result<void> train(Model& model, const troupe::Source<Repeat>& source, const VerifyOptions& options, Tensors& out) {
   auto optimizer = model.graph.optimizer({.groups = {{"*", options.learning_rate, options.weight_decay}}});
   if (!optimizer) return troupe::fail(optimizer.error());
   for (int step = 0; step < options.steps; ++step) {
     const bool is_first = step == 0;
-    const auto report = model.graph.step(*optimizer, {.micro_batches = options.micro_batches, .keep_gradients = is_first});
+    const auto report = model.graph.step(*optimizer, {.source = source.id(), .micro_batches = options.micro_batches, .keep_gradients = is_first});
     if (!report) return troupe::fail(report.error());
     if (!is_first) continue;
     out["loss"] = at::full({}, report->loss, at::kDouble);
@@ -84,7 +84,7 @@ Result<Tensors> verify(const ModelConfig& config, const LoadModel& load, const R
   if (auto ok = model->graph.check(); !ok) return troupe::fail(ok.error());
   Tensors out;
   if (auto ok = add_looks(*model, *assembled, *source, out); !ok) return troupe::fail(ok.error());
-  if (auto ok = train(*model, options, out); !ok) return troupe::fail(ok.error());
+  if (auto ok = train(*model, *source, options, out); !ok) return troupe::fail(ok.error());
   return out;
 }
 

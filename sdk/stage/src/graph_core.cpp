@@ -167,6 +167,11 @@ Result<void> restore_source(GraphCore& graph, NodeId source, const std::string& 
   return {};
 }
 
+Result<Ref<Output>> put_batch(GraphCore& graph, NodeId source, Output batch) {
+  if (batch.samples < 1) return fail(Errc::kBadData, text("a batch put for source ", graph.node(source).name, " has no samples"));
+  return graph.runtime.put(std::move(batch));
+}
+
 Result<Ref<Output>> peek_batch(GraphCore& graph, NodeId source, Duration timeout) {
   Node& node = graph.node(source);
   if (node.ahead.empty()) ask(node);

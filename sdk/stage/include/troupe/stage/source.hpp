@@ -29,6 +29,7 @@ class SourceModule {
   [[nodiscard]] virtual std::string state() const = 0;
   virtual void restore(const std::string& state) = 0;
 };
+[[nodiscard]] Result<Ref<Output>> put_batch(GraphCore& graph, NodeId source, Output batch);
 [[nodiscard]] Result<std::string> source_state(GraphCore& graph, NodeId source, Duration timeout);
 [[nodiscard]] Result<void> restore_source(GraphCore& graph, NodeId source, const std::string& state, Duration timeout);
 using SourceFactory = std::function<std::unique_ptr<SourceModule>(Rank&)>;
@@ -92,6 +93,16 @@ class Source {
     if (!ref) return fail(std::move(ref.error()));
     const std::int64_t samples = ref->value().samples;
     return GlobalBatch<Batch>(node_, std::move(*ref), {0, samples, samples});
+  }
+
+  /// A batch that the driver made itself, as if the source had: for prompts and probes. The source does not move.
+  /// Fails with: as next().
+  [[nodiscard]] Result<GlobalBatch<Batch>> put(Batch batch) const {
+    detail::SampleCount count;
+    detail::count_samples(batch, count);
+    auto ref = detail::put_batch(*graph_, node_, {std::make_shared<Batch>(std::move(batch)), count.count()});
+    if (!ref) return fail(std::move(ref.error()));
+    return GlobalBatch<Batch>(node_, std::move(*ref), {0, count.count(), count.count()});
   }
 
   /// Where it stands after the batches that were taken; those made ahead do not count.
