@@ -1,6 +1,7 @@
 // Each collective against its adjoint: <A x, y> == <x, A* y> over all members, in fp64.
 #include <atomic>
 #include <mutex>
+#include <numeric>
 
 #include <gtest/gtest.h>
 
@@ -20,9 +21,18 @@ class Products {
  public:
   void add(const at::Tensor& x, const at::Tensor& out, const at::Tensor& y) {
     out.backward(y);
+    add_forward(out, y, 1);
+    add_backward(x, 1);
+  }
+  void add_forward(const at::Tensor& out, const at::Tensor& y, double weight) {
+    const double product = weight * out.detach().mul(y).sum().item<double>();
     std::lock_guard lock(mutex_);
-    forward_ += out.detach().mul(y).sum().item<double>();
-    backward_ += x.detach().mul(x.grad()).sum().item<double>();
+    forward_ += product;
+  }
+  void add_backward(const at::Tensor& x, double weight) {
+    const double product = weight * x.detach().mul(x.grad()).sum().item<double>();
+    std::lock_guard lock(mutex_);
+    backward_ += product;
   }
   void expect_equal() const { EXPECT_NEAR(forward_, backward_, 1e-10 * std::max(1.0, std::abs(forward_))); }
 
@@ -63,6 +73,58 @@ TEST_P(Adjoints, OfGatheringRows) {
     products.add(x, out, test::scattered(out.sizes().vec(), 100 + rank));
   });
   products.expect_equal();
+}
+
+TEST_P(Adjoints, OfSummingAndScatteringRows) {
+  Products products;
+  test::on_ranks(GetParam(), [&](transport::Group& group, int rank) {
+    std::vector<std::int64_t> rows;
+    for (int member = 0; member < group.size(); ++member) rows.push_back((member + 1) % 3);
+    const at::Tensor x = leaf({std::accumulate(rows.begin(), rows.end(), std::int64_t{0}), 4}, rank);
+    const at::Tensor out = reduce_scatter_rows(x, rows, group);
+    EXPECT_EQ(out.size(0), rows[static_cast<std::size_t>(rank)]);
+    products.add(x, out, test::scattered(out.sizes().vec(), 100 + rank));
+  });
+  products.expect_equal();
+}
+
+// one side is replicated: it counts once in the product, and each is the other's inverse
+TEST_P(Adjoints, OfGatheringAndSplittingADim) {
+  for (const int dim : {0, 1, 2}) {
+    Products gather;
+    Products split;
+    test::on_ranks(GetParam(), [&](transport::Group& group, int rank) {
+      DimShards shards{dim, {}};
+      for (int member = 0; member < group.size(); ++member) shards.sizes.push_back(member == 2 ? 0 : 1 + member);
+      const double replicas = group.size();
+      std::vector<std::int64_t> shape{3, 3, 3};
+      shape[static_cast<std::size_t>(dim)] = shards.sizes[static_cast<std::size_t>(rank)];
+      const at::Tensor part = leaf(shape, rank);
+      const at::Tensor whole = gather_dim(part, shards, group);
+      gather.add_forward(whole, test::scattered(whole.sizes().vec(), 7), 1 / replicas);
+      whole.backward(test::scattered(whole.sizes().vec(), 7));
+      gather.add_backward(part, 1);
+      const at::Tensor all = leaf(whole.sizes().vec(), 9);
+      const at::Tensor mine = split_dim(all, shards, group);
+      split.add_forward(mine, test::scattered(mine.sizes().vec(), rank), 1);
+      mine.backward(test::scattered(mine.sizes().vec(), rank));
+      split.add_backward(all, 1 / replicas);
+      EXPECT_TRUE(at::equal(split_dim(whole.detach(), shards, group), part.detach())) << "the inverse";
+      EXPECT_EQ(reinterpret_cast<std::uintptr_t>(mine.data_ptr()) % 64, 0U) << "TRN-3";
+    });
+    gather.expect_equal();
+    split.expect_equal();
+  }
+}
+
+// NUM-5: what does not divide the tensor is refused before anything is sent
+TEST(Collectives, RefuseShardsThatDoNotFit) {
+  const auto solo = transport::solo_group("tp");
+  const at::Tensor x = at::zeros({4, 2});
+  EXPECT_THROW((void)gather_rows(x, {3}, *solo), Exception);
+  EXPECT_THROW((void)gather_rows(x, {2, 2}, *solo), Exception);
+  EXPECT_THROW((void)split_dim(x, {2, {2}}, *solo), Exception);
+  EXPECT_THROW((void)reduce_scatter_rows(x, {5}, *solo), Exception);
 }
 
 TEST_P(Adjoints, OfTheConjugatePairOfTensorParallelism) {

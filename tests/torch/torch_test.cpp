@@ -114,6 +114,52 @@ TEST(Budgets, HoldInsideBackwardToo) {
   EXPECT_EQ(account->live(), 0);
 }
 
+// RES-5: a rank survives what its backward was refused, and can go on
+TEST(Budgets, RefusedInsideBackwardLeaveTheRankUsable) {
+  const DeviceBudgets budgets;
+  const auto account = budgets.account("rank", 4_MiB);
+  std::thread rank([&] {
+    const RankThreadScope scope(1);
+    const BudgetScope bound(account);
+    const at::Tensor x = at::ones({1 << 17}, at::kDouble).requires_grad_(true);   // 1 MiB
+    {
+      const at::Tensor y = x.exp().exp();   // 2 MiB kept for backward
+      const at::Tensor ballast = at::zeros({1 << 16}, at::kDouble);
+      try {
+        y.sum().backward();
+        FAIL() << "two gradients of 1 MiB do not fit beside 3.5 MiB";
+      } catch (const Exception& refused) {
+        EXPECT_EQ(refused.error().code, Errc::kOutOfMemory);
+      }
+    }
+    x.mutable_grad() = at::Tensor();
+    x.sum().backward();
+    EXPECT_EQ(x.grad().sum().item<double>(), 1 << 17);
+  });
+  rank.join();
+  EXPECT_EQ(account->live(), 0);
+}
+
+// a bare pointer freed while no budget is installed can't be told to its account: its address tells when it is used again
+TEST(Budgets, FindOutWhatWasFreedBehindTheirBack) {
+  std::shared_ptr<BudgetAccount> first;
+  void* block = nullptr;
+  {
+    const DeviceBudgets budgets;
+    first = budgets.account("first", 0);
+    const BudgetScope bound(first);
+    block = at::getCPUAllocator()->raw_allocate(40000);
+  }
+  at::getCPUAllocator()->raw_deallocate(block);
+  const DeviceBudgets budgets;
+  const auto second = budgets.account("second", 0);
+  const BudgetScope bound(second);
+  const auto again = at::getCPUAllocator()->allocate(40000);
+  if (again.get() != block) GTEST_SKIP() << "the system gave another address";
+  EXPECT_EQ(first->live(), 0);
+  EXPECT_EQ(second->live(), 40000);
+}
+
 TEST(Budgets, GoWithTheLastObject) {
   const auto* before = at::getCPUAllocator();
   {

@@ -1,10 +1,12 @@
 #include <troupe/parallel/collectives.hpp>
 
+#include <numeric>
 #include <utility>
 
 #include <ATen/ATen.h>
 #include <torch/csrc/autograd/custom_function.h>
 
+#include <troupe/base/text.hpp>
 #include <troupe/torch/tensor.hpp>
 
 namespace troupe {
@@ -110,27 +112,98 @@ struct HeadsToRows : Function<HeadsToRows> {
   }
 };
 
+/// The members' shards of `dim`, in order.
+at::Tensor gathered(const at::Tensor& x, const DimShards& shards, Group& group) {
+  std::vector<std::int64_t> sizes = x.sizes().vec();
+  const auto dim = static_cast<std::size_t>(shards.dim);
+  std::vector<at::Tensor> parts;
+  at::Tensor out;
+  if (shards.dim == 0) {  // straight to where the rows belong
+    sizes[0] = std::accumulate(shards.sizes.begin(), shards.sizes.end(), std::int64_t{0});
+    out = at::empty(sizes, x.options());
+    parts = row_blocks(out, shards.sizes);
+  } else {
+    for (const std::int64_t size : shards.sizes) {
+      sizes[dim] = size;
+      parts.push_back(at::empty(sizes, x.options()));
+    }
+  }
+  or_throw(group.all_gather(lend(x.contiguous()), lend_all(parts)));
+  return shards.dim == 0 ? out : at::cat(parts, shards.dim);
+}
+
+/// This member's slice, in memory of its own: a view would keep the whole and lie anywhere (TRN-3).
+at::Tensor own_slice(const at::Tensor& x, const DimShards& shards, const Group& group) {
+  const auto mine = static_cast<std::size_t>(group.rank());
+  const std::int64_t begin = std::accumulate(shards.sizes.begin(), shards.sizes.begin() + group.rank(), std::int64_t{0});
+  return x.narrow(shards.dim, begin, shards.sizes[mine]).clone(at::MemoryFormat::Contiguous);
+}
+
+/// The sum over members of their parts of this member's rows.
+at::Tensor own_sum(const at::Tensor& x, const std::vector<std::int64_t>& rows, Group& group) {
+  std::vector<std::int64_t> sizes = x.sizes().vec();
+  sizes[0] = rows[static_cast<std::size_t>(group.rank())];
+  at::Tensor out = at::empty(sizes, x.options());
+  or_throw(group.reduce_scatter(lend_all(row_blocks(x.contiguous(), rows)), lend(out)));
+  return out;
+}
+
+void save(AutogradContext* ctx, const DimShards& shards, std::int64_t group) {
+  ctx->saved_data["group"] = group;
+  ctx->saved_data["dim"] = static_cast<std::int64_t>(shards.dim);
+  ctx->saved_data["sizes"] = shards.sizes;
+}
+DimShards load(AutogradContext* ctx) { return {static_cast<int>(ctx->saved_data["dim"].toInt()), ctx->saved_data["sizes"].toIntVector()}; }
+Group& group_of(AutogradContext* ctx) { return from_number<Group>(ctx->saved_data["group"]); }
+
+/// Three ways between shards and the whole, each the other way round in backward.
 struct GatherRows : Function<GatherRows> {
-  static at::Tensor forward(AutogradContext* ctx, const at::Tensor& x, const std::vector<std::int64_t>& rows, std::int64_t group) {
-    ctx->saved_data["group"] = group;
-    ctx->saved_data["rows"] = rows;
-    std::vector<std::int64_t> sizes = x.sizes().vec();
-    sizes[0] = 0;
-    for (const auto count : rows) sizes[0] += count;
-    at::Tensor out = at::empty(sizes, x.options());
-    or_throw(reinterpret_cast<Group*>(group)->all_gather(lend(x.contiguous()), lend_all(row_blocks(out, rows))));
-    return out;
+  static at::Tensor forward(AutogradContext* ctx, const at::Tensor& x, const DimShards* shards, std::int64_t group) {
+    save(ctx, *shards, group);
+    return gathered(x, *shards, *reinterpret_cast<Group*>(group));
   }
-  static variable_list backward(AutogradContext* ctx, variable_list gradients) {
-    Group& group = from_number<Group>(ctx->saved_data["group"]);
-    const auto rows = ctx->saved_data["rows"].toIntVector();
-    std::vector<std::int64_t> sizes = gradients[0].sizes().vec();
-    sizes[0] = rows[static_cast<std::size_t>(group.rank())];
-    at::Tensor mine = at::empty(sizes, gradients[0].options());
-    or_throw(group.reduce_scatter(lend_all(row_blocks(gradients[0].contiguous(), rows)), lend(mine)));
-    return {mine, {}, {}};
-  }
+  static variable_list backward(AutogradContext* ctx, variable_list gradients) { return {own_sum(gradients[0], load(ctx).sizes, group_of(ctx)), {}, {}}; }
 };
+
+struct ReduceScatterRows : Function<ReduceScatterRows> {
+  static at::Tensor forward(AutogradContext* ctx, const at::Tensor& x, const DimShards* shards, std::int64_t group) {
+    save(ctx, *shards, group);
+    return own_sum(x, shards->sizes, *reinterpret_cast<Group*>(group));
+  }
+  static variable_list backward(AutogradContext* ctx, variable_list gradients) { return {gathered(gradients[0], load(ctx), group_of(ctx)), {}, {}}; }
+};
+
+struct GatherDim : Function<GatherDim> {
+  static at::Tensor forward(AutogradContext* ctx, const at::Tensor& x, const DimShards* shards, std::int64_t group) {
+    save(ctx, *shards, group);
+    return gathered(x, *shards, *reinterpret_cast<Group*>(group));
+  }
+  static variable_list backward(AutogradContext* ctx, variable_list gradients) { return {own_slice(gradients[0], load(ctx), group_of(ctx)), {}, {}}; }
+};
+
+struct SplitDim : Function<SplitDim> {
+  static at::Tensor forward(AutogradContext* ctx, const at::Tensor& x, const DimShards* shards, std::int64_t group) {
+    save(ctx, *shards, group);
+    return own_slice(x, *shards, *reinterpret_cast<Group*>(group));
+  }
+  static variable_list backward(AutogradContext* ctx, variable_list gradients) { return {gathered(gradients[0], load(ctx), group_of(ctx)), {}, {}}; }
+};
+
+/// What does not divide `x` as it should fails here with its reason, not in an operator of LibTorch's.
+void check_shards(const char* what, const at::Tensor& x, const DimShards& shards, const Group& group, bool whole) {
+  const auto wrong = [&](Errc code, const auto&... parts) { throw Exception(Error{.code = code, .message = text(what, ": ", parts...)}); };
+  if (shards.sizes.size() != static_cast<std::size_t>(group.size())) wrong(Errc::kInvalidArgument, shards.sizes.size(), " sizes for a group of ", group.size());
+  if (shards.dim < 0 || shards.dim >= x.dim()) wrong(Errc::kInvalidArgument, "dim ", shards.dim, " of a tensor ", x.sizes());
+  const std::int64_t expected = whole ? std::accumulate(shards.sizes.begin(), shards.sizes.end(), std::int64_t{0})
+                                      : shards.sizes[static_cast<std::size_t>(group.rank())];
+  if (x.size(shards.dim) != expected) wrong(Errc::kMismatch, "expected ", expected, " along dim ", shards.dim, ", got ", x.sizes());
+}
+
+template <class F>
+at::Tensor apply_between(const char* what, const at::Tensor& x, const DimShards& shards, Group& group, bool whole) {
+  check_shards(what, x, shards, group, whole);
+  return group.size() == 1 ? x : F::apply(x, &shards, as_number(&group));
+}
 
 }  // namespace
 
@@ -151,7 +224,15 @@ at::Tensor heads_to_rows(const at::Tensor& x_nhd, const ExchangeLayout& layout, 
 }
 
 at::Tensor gather_rows(const at::Tensor& x, const std::vector<std::int64_t>& rows, Group& group) {
-  return group.size() == 1 ? x : GatherRows::apply(x, rows, as_number(&group));
+  return apply_between<GatherRows>("gather_rows", x, {0, rows}, group, false);
 }
+
+at::Tensor reduce_scatter_rows(const at::Tensor& x, const std::vector<std::int64_t>& rows, Group& group) {
+  return apply_between<ReduceScatterRows>("reduce_scatter_rows", x, {0, rows}, group, true);
+}
+
+at::Tensor gather_dim(const at::Tensor& x, const DimShards& shards, Group& group) { return apply_between<GatherDim>("gather_dim", x, shards, group, false); }
+
+at::Tensor split_dim(const at::Tensor& x, const DimShards& shards, Group& group) { return apply_between<SplitDim>("split_dim", x, shards, group, true); }
 
 }  // namespace troupe

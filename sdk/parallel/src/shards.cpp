@@ -1,5 +1,6 @@
 #include <troupe/parallel/parameters.hpp>
 
+#include <cstring>
 #include <numeric>
 #include <optional>
 
@@ -18,6 +19,14 @@ void for_ranges(const ParameterSpec& spec, const std::vector<Share>& ranges, Cop
     copy(spec.shard.dim, range, local);
     local += range.size;
   }
+}
+
+/// By bits, as NUM-3 says: a NaN equals itself, 0 is not -0.
+bool same_bits(const at::Tensor& a, const at::Tensor& b) {
+  if (a.sizes() != b.sizes() || a.scalar_type() != b.scalar_type()) return false;
+  const at::Tensor left = a.contiguous();
+  const at::Tensor right = b.contiguous();
+  return left.numel() == 0 || std::memcmp(left.const_data_ptr(), right.const_data_ptr(), left.nbytes()) == 0;
 }
 
 }  // namespace
@@ -54,6 +63,9 @@ Result<at::Tensor> shard_of(const ParameterSpec& spec, const Mesh& mesh, int ran
 }
 
 Result<at::Tensor> assemble(const ParameterSpec& spec, const Mesh& mesh, std::span<const at::Tensor> by_rank) {
+  if (static_cast<int>(by_rank.size()) != mesh.size()) {
+    return fail(Errc::kMismatch, text("parameter ", spec.name, ": ", by_rank.size(), " parts for ", mesh.size(), " ranks; give one per rank"));
+  }
   std::vector<std::optional<int>> first(static_cast<std::size_t>(mesh.size(spec.shard.axis)));
   at::Tensor out = at::empty(spec.shape, by_rank.front().options());
   for (int rank = 0; rank < mesh.size(); ++rank) {
@@ -61,7 +73,7 @@ Result<at::Tensor> assemble(const ParameterSpec& spec, const Mesh& mesh, std::sp
     const int coordinate = spec.shard.dim < 0 ? 0 : mesh.coordinate(rank, spec.shard.axis);
     auto& holder = first[static_cast<std::size_t>(coordinate)];
     if (holder) {
-      if (at::equal(local, by_rank[static_cast<std::size_t>(*holder)])) continue;
+      if (same_bits(local, by_rank[static_cast<std::size_t>(*holder)])) continue;
       return fail(Errc::kMismatch, text(spec.name, " differs between ranks ", *holder, " and ", rank, ", which hold the same part: a gradient was not summed over one of the axes of ",
                                         mesh.to_string()));
     }

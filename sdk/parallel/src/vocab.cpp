@@ -34,16 +34,17 @@ struct CrossEntropy : Function<CrossEntropy> {
     const std::int64_t tokens = x.size(0);
     at::Tensor highest = share->size > 0 ? x.amax(1) : at::full({tokens}, -std::numeric_limits<double>::infinity(), x.options());
     or_throw(tp->all_reduce(lend(highest), transport::Reduce::kMax));
-    const at::Tensor shifted = x - highest.unsqueeze(1);
-    const at::Tensor powers = shifted.exp();
+    // one buffer of the logits' size in all: scores below the highest, then their powers, then probabilities
+    at::Tensor scores = x - highest.unsqueeze(1);
     const Located at = locate(targets, *share);
     // the sum of powers and the target's score travel together: two all-reduces in all
     at::Tensor both = at::zeros({2, tokens}, x.options());
-    both[0].copy_(powers.sum(1));
-    if (share->size > 0) both[1].copy_(shifted.gather(1, at.row.unsqueeze(1)).squeeze(1) * at.inside);
+    if (share->size > 0) both[1].copy_(scores.gather(1, at.row.unsqueeze(1)).squeeze(1) * at.inside);
+    scores.exp_();
+    both[0].copy_(scores.sum(1));
     or_throw(tp->all_reduce(lend(both)));
     const at::Tensor counted = targets.ne(ignore);
-    ctx->save_for_backward({powers / both[0].unsqueeze(1), at.row, at.inside, counted});
+    ctx->save_for_backward({scores.div_(both[0].unsqueeze(1)), at.row, at.inside, counted});
     ctx->saved_data["dtype"] = static_cast<std::int64_t>(logits.scalar_type());
     return (both[0].log() - both[1]) * counted;
   }

@@ -29,7 +29,10 @@ class Bookings {
   void add(const void* block, Booking booking) {
     Part& part = part_of(block);
     std::lock_guard lock(part.mutex);
-    part.by_block.emplace(block, std::move(booking));
+    Booking& at = part.by_block[block];
+    // a bare pointer freed while ours was not installed left its booking; the address is used again now
+    if (at.account) at.account->give_back(at.bytes);
+    at = std::move(booking);
   }
   /// The booking of `block`, taken out; an empty one when it has none.
   Booking take(const void* block) {
@@ -98,15 +101,17 @@ void free_booked(void* block) {
 }  // namespace
 
 void BudgetAccount::take(std::int64_t bytes) {
-  const std::int64_t now = live_.fetch_add(bytes) + bytes;
-  if (limit_ > 0 && now > limit_) {
-    live_ -= bytes;
-    throw Exception(Error{.code = Errc::kOutOfMemory,
-                          .message = text(name_, ": an allocation of ", format_bytes(bytes), " does not fit: ", format_bytes(now - bytes), " of ",
-                                          format_bytes(limit_), " are live; raise gpu_memory_bytes, use more micro-batches or shard over more ranks")});
-  }
+  std::int64_t before = live_;
+  // compared before it is added: a refused request must not make one that fits fail in another thread meanwhile
+  do {
+    if (limit_ > 0 && before + bytes > limit_) {
+      throw Exception(Error{.code = Errc::kOutOfMemory,
+                            .message = text(name_, ": an allocation of ", format_bytes(bytes), " does not fit: ", format_bytes(before), " of ",
+                                            format_bytes(limit_), " are live; raise gpu_memory_bytes, use more micro-batches or shard over more ranks")});
+    }
+  } while (!live_.compare_exchange_weak(before, before + bytes));
   std::int64_t peak = peak_;
-  while (now > peak && !peak_.compare_exchange_weak(peak, now)) {
+  while (before + bytes > peak && !peak_.compare_exchange_weak(peak, before + bytes)) {
   }
 }
 

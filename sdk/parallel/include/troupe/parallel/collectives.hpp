@@ -37,5 +37,20 @@ struct ExchangeLayout {
 /// All members' rows in order. [n, ...] -> [N, ...]. Backward sums the members' gradients of each row
 /// (they are parts) and returns this member's.
 [[nodiscard]] at::Tensor gather_rows(const at::Tensor& x, const std::vector<std::int64_t>& rows, transport::Group& group);
+/// Its adjoint: sums the members' parts of all rows and returns this member's. [N, ...] -> [n, ...].
+/// Backward gathers.
+[[nodiscard]] at::Tensor reduce_scatter_rows(const at::Tensor& x, const std::vector<std::int64_t>& rows, transport::Group& group);
+
+/// How a dim is divided over the members: host integers, zero included.
+struct DimShards {
+  int dim = 0;
+  std::vector<std::int64_t> sizes;   ///< By member.
+};
+
+/// Sharded to replicated: the members' shards of one dim in order. Backward takes this member's slice of a
+/// gradient that is the same on all; where each member's is a part, gather_rows() is meant.
+[[nodiscard]] at::Tensor gather_dim(const at::Tensor& x, const DimShards& shards, transport::Group& group);
+/// The inverse, and the adjoint: replicated to sharded, this member's slice. Backward gathers.
+[[nodiscard]] at::Tensor split_dim(const at::Tensor& x, const DimShards& shards, transport::Group& group);
 
 }  // namespace troupe
