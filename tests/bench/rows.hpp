@@ -15,5 +15,6 @@ namespace bench {
 [[nodiscard]] std::vector<Row> handover();   ///< handover.*
 [[nodiscard]] std::vector<Row> layer();      ///< host.layer_vs_hand
 [[nodiscard]] std::vector<Row> step();       ///< step.overhead
+[[nodiscard]] std::vector<Row> tokenizer();  ///< tokenizer.mb_per_s
 
 }  // namespace bench
