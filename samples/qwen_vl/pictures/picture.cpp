@@ -7,11 +7,16 @@
 
 #include <troupe/base/text.hpp>
 
+#include "exif.hpp"
+#include "jpeg.hpp"
+#include "png.hpp"
+
 #define STB_IMAGE_IMPLEMENTATION
 #define STB_IMAGE_STATIC
 #define STBI_NO_STDIO
 #define STBI_NO_HDR
 #define STBI_NO_LINEAR
+#define STBI_NO_JPEG
 #define STBI_NO_PSD
 #define STBI_NO_PIC
 #pragma GCC diagnostic push
@@ -33,8 +38,10 @@ std::uint8_t over_white(unsigned value, unsigned alpha) {
 
 std::vector<std::uint8_t> rgb_of(const stbi_uc* rgba, std::size_t pixels) {
   std::vector<std::uint8_t> out(pixels * 3);
-  for (std::size_t i = 0; i < pixels; ++i) {
-    for (std::size_t channel = 0; channel < 3; ++channel) out[i * 3 + channel] = over_white(rgba[i * 4 + channel], rgba[i * 4 + 3]);
+  std::uint8_t* to = out.data();
+  for (const stbi_uc* const end = rgba + pixels * 4; rgba != end; rgba += 4, to += 3) {
+    const unsigned alpha = rgba[3];
+    for (int channel = 0; channel < 3; ++channel) to[channel] = alpha == 255 ? rgba[channel] : over_white(rgba[channel], alpha);
   }
   return out;
 }
@@ -44,19 +51,26 @@ std::vector<std::uint8_t> rgb_of(const stbi_uc* rgba, std::size_t pixels) {
 using troupe::Errc;
 using troupe::text;
 
+troupe::Result<void> check_size(std::int64_t width, std::int64_t height, const std::string& name) {
+  if (width >= 1 && height >= 1 && width <= kMaxPixels / height) return {};
+  return troupe::fail(Errc::kBadData, text("picture ", name, ": claims ", width, " x ", height, " pixels; at most ", kMaxPixels, " are read"));
+}
+
 troupe::Result<Picture> decode_picture(std::string_view bytes, const std::string& name) {
   const auto wrong = [&](auto... parts) { return troupe::fail(Errc::kBadData, text("picture ", name, ": ", parts...)); };
   if (bytes.size() > static_cast<std::size_t>(std::numeric_limits<int>::max())) return wrong("is larger than 2 GiB");
+  if (is_jpeg(bytes)) return decode_jpeg(bytes, name);
+  const PngNotes notes = is_png(bytes) ? png_notes(bytes) : PngNotes{};
+  if (!notes.fault.empty()) return wrong(notes.fault);
   const auto* data = reinterpret_cast<const stbi_uc*>(bytes.data());
   const int size = static_cast<int>(bytes.size());
   int width = 0, height = 0, channels = 0;
   if (stbi_info_from_memory(data, size, &width, &height, &channels) == 0) return wrong("is no PNG, JPEG, BMP, GIF, TGA or PNM (", stbi_failure_reason(), ")");
-  if (width < 1 || height < 1 || static_cast<std::int64_t>(width) * height > kMaxPixels) return wrong("claims ", width, " x ", height, " pixels; at most ", kMaxPixels, " are read");
-  const bool has_alpha = channels == 2 || channels == 4;
-  const std::unique_ptr<stbi_uc, decltype(&stbi_image_free)> pixels(stbi_load_from_memory(data, size, &width, &height, &channels, has_alpha ? 4 : 3), stbi_image_free);
+  if (auto ok = check_size(width, height, name); !ok) return troupe::fail(ok.error());
+  // always with alpha: a header doesn't tell of a PNG's transparent colour
+  const std::unique_ptr<stbi_uc, decltype(&stbi_image_free)> pixels(stbi_load_from_memory(data, size, &width, &height, &channels, 4), stbi_image_free);
   if (!pixels) return wrong("is broken: ", stbi_failure_reason());
-  const auto count = static_cast<std::size_t>(width) * static_cast<std::size_t>(height);
-  return Picture{width, height, has_alpha ? rgb_of(pixels.get(), count) : std::vector<std::uint8_t>(pixels.get(), pixels.get() + count * 3)};
+  return upright({width, height, rgb_of(pixels.get(), static_cast<std::size_t>(width) * static_cast<std::size_t>(height))}, notes.orientation);
 }
 
 troupe::Result<Picture> read_picture(const std::string& path) {

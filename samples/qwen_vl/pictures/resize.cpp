@@ -58,9 +58,10 @@ Taps taps_for(std::int64_t from, std::int64_t to) {
   return out;
 }
 
-std::uint8_t rounded(std::int64_t sum) { return static_cast<std::uint8_t>(std::clamp<std::int64_t>(sum >> kBits, 0, 255)); }
+/// Weights of one place sum to about 1 and their sizes to less than 1.3, so that sums of bytes fit 32 bits.
+std::uint8_t rounded(std::int32_t sum) { return static_cast<std::uint8_t>(std::clamp(sum >> kBits, 0, 255)); }
 
-constexpr std::int64_t kHalf = std::int64_t{1} << (kBits - 1);
+constexpr std::int32_t kHalf = std::int32_t{1} << (kBits - 1);
 
 Picture resize_columns(const Picture& from, std::int64_t width) {
   const Taps taps = taps_for(from.width, width);
@@ -71,11 +72,16 @@ Picture resize_columns(const Picture& from, std::int64_t width) {
     for (std::int64_t place = 0; place < width; ++place) {
       const Taps::Span span = taps.spans[static_cast<std::size_t>(place)];
       const std::int32_t* weights = taps.weights.data() + place * taps.widest;
-      std::int64_t sums[kChannels] = {kHalf, kHalf, kHalf};
-      for (std::int64_t i = 0; i < span.count; ++i) {
-        for (std::int64_t channel = 0; channel < kChannels; ++channel) sums[channel] += std::int64_t{in[(span.begin + i) * kChannels + channel]} * weights[i];
+      const std::uint8_t* pixel = in + span.begin * kChannels;
+      std::int32_t red = kHalf, green = kHalf, blue = kHalf;
+      for (std::int64_t i = 0; i < span.count; ++i, pixel += kChannels) {
+        red += pixel[0] * weights[i];
+        green += pixel[1] * weights[i];
+        blue += pixel[2] * weights[i];
       }
-      for (std::int64_t channel = 0; channel < kChannels; ++channel) to[place * kChannels + channel] = rounded(sums[channel]);
+      to[place * kChannels] = rounded(red);
+      to[place * kChannels + 1] = rounded(green);
+      to[place * kChannels + 2] = rounded(blue);
     }
   }
   return out;
@@ -85,14 +91,15 @@ Picture resize_rows(const Picture& from, std::int64_t height) {
   const Taps taps = taps_for(from.height, height);
   const std::int64_t line = from.width * kChannels;
   Picture out{from.width, height, std::vector<std::uint8_t>(static_cast<std::size_t>(height * line))};
-  std::vector<std::int64_t> sums(static_cast<std::size_t>(line));
+  std::vector<std::int32_t> sums(static_cast<std::size_t>(line));
   for (std::int64_t place = 0; place < height; ++place) {
     const Taps::Span span = taps.spans[static_cast<std::size_t>(place)];
     std::ranges::fill(sums, kHalf);
     for (std::int64_t i = 0; i < span.count; ++i) {
       const std::uint8_t* in = from.rgb.data() + (span.begin + i) * line;
-      const std::int64_t weight = taps.weights[static_cast<std::size_t>(place * taps.widest + i)];
-      for (std::int64_t x = 0; x < line; ++x) sums[static_cast<std::size_t>(x)] += in[x] * weight;
+      const std::int32_t weight = taps.weights[static_cast<std::size_t>(place * taps.widest + i)];
+      std::int32_t* const sum = sums.data();
+      for (std::int64_t x = 0; x < line; ++x) sum[x] += in[x] * weight;
     }
     std::ranges::transform(sums, out.rgb.begin() + place * line, rounded);
   }

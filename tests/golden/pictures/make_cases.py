@@ -3,7 +3,8 @@
 
 usage: make_cases.py            (PyPI transformers==5.24.0, pillow==13.0.0, numpy; not run in CI, the data is committed)
 
-Writes NAME.png, NAME.u8 (pixel values brought back to bytes, [patches, values], rounded; the first `rows` rows) and cases.json.
+Writes NAME.png, NAME.u8 (pixel values brought back to bytes, [patches, values], rounded; the first `rows` rows) and cases.json;
+decode/NAME.EXTENSION in many formats, with size and FNV-1a hash of their RGB bytes in cases.json.
 All pictures are drawn here; nothing is taken from elsewhere.
 """
 import json
@@ -11,7 +12,8 @@ import random
 from pathlib import Path
 
 import numpy as np
-from PIL import Image, ImageDraw
+from PIL import Image, ImageDraw, ImageOps
+from transformers.image_transforms import convert_to_rgb
 from transformers.models.qwen2_vl.image_processing_pil_qwen2_vl import Qwen2VLImageProcessorPil, smart_resize
 
 HERE = Path(__file__).parent
@@ -57,7 +59,47 @@ PICTURES = {
 }
 
 
+def formats():
+    """(name, picture, how it is saved): colour subsampled and not, progressive, CMYK, turned by Exif, every kind of transparency."""
+    photo = Image.blend(drawing(45, 38), noise(45, 38, 5), 0.2)
+    yield "subsampled.jpg", photo, {"quality": 80, "subsampling": 2}
+    yield "full_colour.jpg", photo, {"quality": 90, "subsampling": 0}
+    yield "progressive.jpg", photo, {"quality": 80, "progressive": True}
+    yield "grey.jpg", photo.convert("L"), {"quality": 80}
+    yield "cmyk.jpg", photo.convert("CMYK"), {"quality": 80}
+    for orientation in range(2, 9):
+        exif = Image.Exif()
+        exif[0x0112] = orientation
+        yield f"turned_{orientation}.jpg", drawing(14, 9), {"exif": exif, "quality": 70}
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    yield "turned.png", drawing(14, 9), {"exif": exif}
+    yield "grey_alpha.png", with_alpha(20, 13).convert("LA"), {}
+    palette = photo.convert("P", palette=Image.Palette.ADAPTIVE, colors=16)
+    yield "palette_transparent.png", palette, {"transparency": 3}
+    yield "colour_transparent.png", drawing(20, 13), {"transparency": (250, 250, 240)}
+    yield "one_bit.png", photo.convert("1"), {}
+    yield "gif_transparent.gif", palette, {"transparency": 2}
+    yield "plain.bmp", drawing(20, 13), {}
+    yield "plain.tga", drawing(20, 13), {}
+    yield "plain.ppm", drawing(20, 13), {}
+
+
+def decoded(path):
+    """As transformers' load_image turns it and convert_to_rgb makes it RGB."""
+    rgb = convert_to_rgb(ImageOps.exif_transpose(Image.open(path)), return_numpy=True)
+    value = 0xCBF29CE484222325
+    for byte in rgb.tobytes():
+        value = (value ^ byte) * 0x100000001B3 % 2**64
+    return {"width": rgb.shape[1], "height": rgb.shape[0], "hash": value}
+
+
 def main():
+    (HERE / "decode").mkdir(exist_ok=True)
+    decodes = {}
+    for name, picture, how in formats():
+        picture.save(HERE / "decode" / name, **how)
+        decodes[name] = decoded(HERE / "decode" / name)
     cases = {}
     for name, (picture, patch, temporal, merge) in PICTURES.items():
         picture.save(HERE / f"{name}.png", optimize=True)
@@ -86,7 +128,7 @@ def main():
         except ValueError:
             to = None  # aspect ratio
         sizes.append([height, width, factor, low, high, to])
-    (HERE / "cases.json").write_text(json.dumps({"bounds": list(BOUNDS.values()), "cases": cases, "smart_resize": sizes}) + "\n")
+    (HERE / "cases.json").write_text(json.dumps({"bounds": list(BOUNDS.values()), "cases": cases, "decode": decodes, "smart_resize": sizes}) + "\n")
 
 
 if __name__ == "__main__":

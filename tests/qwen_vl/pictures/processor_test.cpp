@@ -1,12 +1,11 @@
 // Against transformers' Qwen2-VL image processor (tests/golden/pictures): pixel values within 1/255, grids equal.
 #include <cmath>
-#include <fstream>
-#include <sstream>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "golden_file.hpp"
 #include "processor.hpp"
 
 namespace qwen_vl {
@@ -15,12 +14,7 @@ namespace {
 using nlohmann::json;
 using ::testing::HasSubstr;
 
-std::string content_of(const std::string& name) {
-  std::ifstream file(std::string(PICTURES_GOLDEN) + "/" + name, std::ios::binary);
-  std::stringstream out;
-  out << file.rdbuf();
-  return out.str();
-}
+using test::content_of;
 
 json golden() { return json::parse(content_of("cases.json")); }
 
@@ -101,35 +95,12 @@ TEST(ProcessVideo, RefusesFramesOfDifferentSizes) {
   EXPECT_THAT(got.error().message, HasSubstr("frame 1"));
 }
 
-TEST(DecodePicture, NamesTheFileThatIsBroken) {
-  std::string png = content_of("gradient.png");
-  for (const std::string& bytes : {std::string("no picture"), png.substr(0, 60), std::string()}) {
-    const auto got = decode_picture(bytes, "a/b.png");
-    ASSERT_FALSE(got);
-    EXPECT_EQ(got.error().code, troupe::Errc::kBadData);
-    EXPECT_THAT(got.error().message, HasSubstr("a/b.png"));
-  }
-}
-
-// A header may claim 60,000 x 60,000 pixels in 40 bytes.
-TEST(DecodePicture, RefusesAHugeClaimBeforeAllocating) {
-  std::string png = content_of("gradient.png");
-  for (const std::size_t at : {16U, 20U}) png.replace(at, 4, std::string("\x00\x00\xEA\x60", 4));
-  const auto got = decode_picture(png, "bomb.png");
-  ASSERT_FALSE(got);
-  EXPECT_THAT(got.error().message, HasSubstr("bomb.png"));
-}
-
-TEST(ProcessorConfig, ReadsBothFormsOfBoundsAndRefusesNonsense) {
-  EXPECT_EQ(parse_processor_config(R"({"min_pixels": 10, "max_pixels": 20})", "f")->max_pixels, 20);
-  EXPECT_EQ(parse_processor_config(R"({"size": {"shortest_edge": 11, "longest_edge": 22}, "patch_size": 4})", "f")->min_pixels, 11);
-  for (const char* bad : {"[]", "{", R"({"patch_size": "x"})", R"({"patch_size": 0})", R"({"image_mean": [1, 2]})", R"({"min_pixels": 9, "max_pixels": 8})", R"({"image_std": [1, 0, 1]})"}) {
-    const auto got = parse_processor_config(bad, "preprocessor_config.json");
-    ASSERT_FALSE(got) << bad;
-    EXPECT_THAT(got.error().message, HasSubstr("preprocessor_config.json"));
-  }
-  const ProcessorConfig config{.patch = 4, .merge = 1, .min_pixels = 5};
-  EXPECT_EQ(parse_processor_config(processor_config_json(config), "f")->patch, 4);
+TEST(ProcessImage, RefusesSizesThatCannotBe) {
+  const auto refused = [](const ProcessorConfig& config) { return process_image(plain(56, 56, 0), config).error(); };
+  EXPECT_THAT(refused({.patch = 0}).message, HasSubstr("patch 0"));
+  const auto huge = refused({.min_pixels = std::int64_t{1} << 39, .max_pixels = std::int64_t{1} << 40});
+  EXPECT_EQ(huge.code, troupe::Errc::kInvalidArgument);
+  EXPECT_THAT(huge.message, HasSubstr("lower min_pixels"));
 }
 
 }  // namespace
