@@ -24,7 +24,7 @@ using ::testing::Pair;
 
 const std::string kGolden = TROUPE_GOLDEN_FILES;
 
-/// A file with one [3, 8, 5] tensor "w" of ints that are their own index.
+/// A file with the tensor "w".
 std::shared_ptr<const SafetensorsFile> file_of(const TemporaryFolder& folder, const at::Tensor& tensor) {
   EXPECT_TRUE(write_safetensors(folder / "w.safetensors", {{"w", tensor}}));
   return or_throw(SafetensorsFile::open(folder / "w.safetensors"));
@@ -191,6 +191,31 @@ TEST(SafetensorsFile, APartPastTheRanksBudgetIsOutOfMemory) {  // RES-5
   const auto part = file->read("w", {0, quarter});
   ASSERT_TRUE(part) << part.error().describe();
   EXPECT_EQ(account->peak(), 10'000);  // the part itself, no temporary
+}
+
+TEST(SafetensorsFile, ReadsIntoAPlaceOfTheSameDtypeWithoutATemporary) {
+  const TemporaryFolder folder;
+  const at::Tensor w = at::arange(6000, at::kInt).reshape({60, 100});
+  const auto file = file_of(folder, w);
+  const Share range[] = {{10, 40}};
+  const DeviceBudgets budgets;
+  const auto account = budgets.account("rank 0", 0);
+  const BudgetScope scope(account);
+  const at::Tensor place = at::empty({60, 40}, at::kInt);
+  const auto ok = file->read_into("w", {1, range}, place);
+  ASSERT_TRUE(ok) << ok.error().describe();
+  EXPECT_TRUE(at::equal(place, w.narrow(1, 10, 40)));
+  EXPECT_EQ(account->peak(), 60 * 40 * 4);
+  // another dtype, and another order in memory, go through one
+  const at::Tensor wide = at::empty({60, 40}, at::kDouble), turned = at::empty({40, 60}, at::kInt).t();
+  for (const at::Tensor& other : {wide, turned}) {
+    ASSERT_TRUE(file->read_into("w", {1, range}, other));
+    EXPECT_TRUE(at::equal(other.to(at::kInt), w.narrow(1, 10, 40)));
+  }
+  const auto wrong = file->read_into("w", {1, range}, at::empty({40, 60}, at::kInt));
+  ASSERT_FALSE(wrong);
+  EXPECT_EQ(wrong.error().code, Errc::kMismatch);
+  EXPECT_THAT(wrong.error().message, AllOf(HasSubstr("tensor 'w': the part is [60, 40]"), HasSubstr("its place is [40, 60]")));
 }
 
 TEST(SafetensorsFile, ManyThreadsReadAtOnce) {

@@ -110,24 +110,50 @@ Result<void> SafetensorsFile::expect(const std::string& name, std::span<const st
   return fail(Errc::kMismatch, text(path(), ": tensor '", name, "' must be ", at::IntArrayRef(shape.data(), shape.size()), ", got ", at::IntArrayRef(found->second.shape)));
 }
 
-Result<at::Tensor> SafetensorsFile::read(const std::string& name, const TensorPart& part) const {
+struct SafetensorsFile::Found {
+  std::string what;                ///< File and tensor, for messages.
+  c10::ScalarType type;
+  detail::Cut cut;
+};
+
+Result<SafetensorsFile::Found> SafetensorsFile::find(const std::string& name, const TensorPart& part) const {
   const auto found = state_->header.tensors.find(name);
   if (found == state_->header.tensors.end()) return fail(Errc::kMismatch, text(path(), ": there is no tensor '", name, "'"));
   const std::string what = text(path(), ", tensor '", name, "'");
   const auto type = detail::scalar_type(found->second.dtype);
   if (!type) return fail(Errc::kInternal, text(what, ": LibTorch has no dtype ", found->second.dtype));
-  const auto cut = cut_of(found->second, part, static_cast<std::int64_t>(c10::elementSize(*type)), what);
+  auto cut = cut_of(found->second, part, static_cast<std::int64_t>(c10::elementSize(*type)), what);
   if (!cut) return fail(cut.error());
-  auto out = allocate(cut->shape, *type, what);
-  if (!out || out->numel() == 0) return out;
-  const auto fetched = detail::read_cut(state_->file, *cut, static_cast<char*>(out->mutable_data_ptr()));
+  return Found{what, *type, std::move(*cut)};
+}
+
+Result<void> SafetensorsFile::fill(const Found& found, const at::Tensor& out) const {
+  if (out.numel() == 0) return {};
+  const auto fetched = detail::read_cut(state_->file, found.cut, static_cast<char*>(out.mutable_data_ptr()));
   if (!fetched) return fail(fetched.error());
-  state_->bytes_read += static_cast<std::int64_t>(out->nbytes());
+  state_->bytes_read += static_cast<std::int64_t>(out.nbytes());
   state_->bytes_fetched += *fetched;
-  if (*type == c10::ScalarType::Bool) {
-    if (auto ok = check_bools(*out, what); !ok) return fail(ok.error());
-  }
+  return found.type == c10::ScalarType::Bool ? check_bools(out, found.what) : Result<void>{};
+}
+
+Result<at::Tensor> SafetensorsFile::read(const std::string& name, const TensorPart& part) const {
+  const auto found = find(name, part);
+  if (!found) return fail(found.error());
+  auto out = allocate(found->cut.shape, found->type, found->what);
+  if (!out) return out;
+  if (auto ok = fill(*found, *out); !ok) return fail(ok.error());
   return out;
+}
+
+Result<void> SafetensorsFile::read_into(const std::string& name, const TensorPart& part, const at::Tensor& out) const {
+  const auto found = find(name, part);
+  if (!found) return fail(found.error());
+  if (out.sizes() != at::IntArrayRef(found->cut.shape)) {
+    return fail(Errc::kMismatch, text(found->what, ": the part is ", at::IntArrayRef(found->cut.shape), ", its place is ", out.sizes()));
+  }
+  if (out.scalar_type() != found->type || !out.is_cpu() || !out.is_contiguous() || out.is_neg() || out.is_conj()) return TensorReader::read_into(name, part, out);
+  if (!out.is_inference()) out.unsafeGetTensorImpl()->bump_version();   // as any write in place: autograd must see it
+  return fill(*found, out);
 }
 
 Result<std::map<std::string, at::Tensor>> read_safetensors(const std::string& path) {

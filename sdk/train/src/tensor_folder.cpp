@@ -104,6 +104,12 @@ Result<at::Tensor> TensorFolder::read(const std::string& name, const TensorPart&
   return (*file)->read(name, part);
 }
 
+Result<void> TensorFolder::read_into(const std::string& name, const TensorPart& part, const at::Tensor& out) const {
+  const auto file = file_of(name);
+  if (!file) return fail(file.error());
+  return (*file)->read_into(name, part, out);
+}
+
 std::int64_t TensorFolder::bytes_read() const noexcept {
   std::int64_t out = 0;
   for (const auto& file : all_) out += file->bytes_read();

@@ -8,6 +8,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <troupe/base/result.hpp>
+#include <troupe/base/text.hpp>
 #include <troupe/layout/mesh.hpp>
 
 namespace troupe {
@@ -31,6 +32,18 @@ class TensorReader {
   /// The part in fresh, contiguous memory, in the stored dtype. Fails with: what expect() fails with, kIo,
   /// kBadData, kInvalidArgument for a part outside the tensor.
   [[nodiscard]] virtual Result<at::Tensor> read(const std::string& name, const TensorPart& part) const = 0;
+
+  /// The part into `out`, in out's dtype. A reader that can puts it there without a temporary when the dtypes agree.
+  /// Fails with: what read() fails with, and then `out` may be partly written; kMismatch when out has another shape.
+  [[nodiscard]] virtual Result<void> read_into(const std::string& name, const TensorPart& part, const at::Tensor& out) const {
+    const auto read_part = read(name, part);
+    if (!read_part) return fail(read_part.error());
+    if (read_part->sizes() != out.sizes()) {
+      return fail(Errc::kMismatch, text("the part of tensor '", name, "' is ", read_part->sizes(), ", its place is ", out.sizes()));
+    }
+    out.copy_(*read_part);
+    return {};
+  }
 };
 
 }  // namespace troupe

@@ -31,6 +31,8 @@ class SafetensorsFile final : public TensorReader {
   /// Only the part's bytes are read, straight into the tensor. Memory comes from LibTorch's allocator, so a rank's
   /// budget counts it: kOutOfMemory past that.
   [[nodiscard]] Result<at::Tensor> read(const std::string& name, const TensorPart& part) const override;
+  /// Straight into `out` when it is contiguous, on the host and of the stored dtype; else through a temporary.
+  [[nodiscard]] Result<void> read_into(const std::string& name, const TensorPart& part, const at::Tensor& out) const override;
   /// The whole tensor.
   [[nodiscard]] Result<at::Tensor> read(const std::string& name) const { return read(name, TensorPart{}); }
 
@@ -42,6 +44,9 @@ class SafetensorsFile final : public TensorReader {
 
  private:
   struct State;
+  struct Found;
+  [[nodiscard]] Result<Found> find(const std::string& name, const TensorPart& part) const;
+  [[nodiscard]] Result<void> fill(const Found& found, const at::Tensor& out) const;
   explicit SafetensorsFile(std::unique_ptr<State> state);
   std::unique_ptr<State> state_;
 };

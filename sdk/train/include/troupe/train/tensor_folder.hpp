@@ -26,6 +26,7 @@ class TensorFolder final : public TensorReader {
 
   [[nodiscard]] Result<void> expect(const std::string& name, std::span<const std::int64_t> shape) const override;
   [[nodiscard]] Result<at::Tensor> read(const std::string& name, const TensorPart& part) const override;
+  [[nodiscard]] Result<void> read_into(const std::string& name, const TensorPart& part, const at::Tensor& out) const override;
 
   [[nodiscard]] std::int64_t bytes_read() const noexcept;      ///< SafetensorsFile::bytes_read() of all files.
   [[nodiscard]] std::int64_t bytes_fetched() const noexcept;   ///< SafetensorsFile::bytes_fetched() of all files.
