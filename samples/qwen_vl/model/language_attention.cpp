@@ -75,7 +75,8 @@ at::Tensor LanguageAttention::forward(const at::Tensor& x, const Rotation& rotat
   v = for_each_head(v);
   at::Tensor out;
   if (q.numel() == 0) {
-    out = q + k + v;   // no samples or no heads here: still a function of all three, so that backward joins the collectives
+    // no samples or no heads here: still a function of all three, so that backward joins the collectives
+    out = q + (k + v).sum(1, /*keepdim=*/true);
   } else {
     // a query that continues is one token, which sees all before it
     out = at::scaled_dot_product_attention(q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2), visible.mask.defined() ? std::optional(visible.mask) : std::nullopt, 0.0,

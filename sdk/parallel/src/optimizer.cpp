@@ -41,21 +41,22 @@ AdamW::AdamW(const ParameterStore& store, std::vector<AdamGroup> groups, AdamOpt
 void AdamW::step(double factor, const at::Tensor& scale) {
   const c10::NoGradGuard no_grad;
   for (const AdamGroup& group : groups_) {
-    std::vector<at::Tensor> parameters, gradients, first, second, steps;
+    std::vector<at::Tensor> parameters, gradients, first, second, steps, held;
     for (const std::size_t member : group.members) {
       const at::Tensor& tensor = store_->entries()[member].tensor;
+      steps.push_back(slots_[member].steps);   // also where nothing is held: all ranks count alike
       if (tensor.numel() == 0) continue;
       parameters.push_back(tensor);
       gradients.push_back(tensor.grad().defined() ? tensor.grad() : at::zeros_like(tensor));
       first.push_back(slots_[member].first);
       second.push_back(slots_[member].second);
-      steps.push_back(slots_[member].steps);
+      held.push_back(slots_[member].steps);
     }
+    if (!steps.empty()) at::_foreach_add_(steps, 1);
     if (parameters.empty()) continue;
-    at::_foreach_add_(steps, 1);
     // scaled before, not by the operator's grad_scale: that one is read as fp32
     at::_foreach_mul_(gradients, scale.to(gradients.front().scalar_type()));
-    at::_fused_adamw_(parameters, gradients, first, second, {}, steps, group.learning_rate * factor, options_.beta1, options_.beta2,
+    at::_fused_adamw_(parameters, gradients, first, second, {}, held, group.learning_rate * factor, options_.beta1, options_.beta2,
                       group.weight_decay, options_.epsilon, /*amsgrad=*/false, /*maximize=*/false);
   }
 }

@@ -41,7 +41,7 @@ std::vector<std::int64_t> again_and_again() {
 
 TEST(Generate, KeepsWhatItHasSeen) {
   const auto expected = again_and_again();
-  for (const auto& [vision, language] : std::vector<std::pair<troupe::Mesh, troupe::Mesh>>{{{}, {}}, {{{"sp", 2}}, {{"tp", 2}}}, {{{"sp", 3}}, {{"tp", 3}}}}) {
+  for (const auto& [vision, language] : std::vector<std::pair<troupe::Mesh, troupe::Mesh>>{{{}, {}}, {{{"sp", 2}}, {{"tp", 2}}}, {{{"sp", 3}}, {{"tp", 3}}}, {{}, {{"tp", 4}}}}) {   // 3 heads: the fourth rank has none
     Model model = model_in(vision, language);
     EXPECT_EQ(troupe::or_throw(generate(model, kConfig, prompt(), {.max_tokens = kTokens})).tokens, expected) << language.to_string();
   }
