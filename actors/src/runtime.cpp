@@ -42,10 +42,9 @@ RuntimeCore::~RuntimeCore() {
   if (auto ended = shutdown(options.shutdown_deadline); !ended) services->transport.log->warn(ended.error().describe());
 }
 
-/// Joins pools whose ranks have ended: their reservation is free again. One that closes is given a moment:
-/// whoever closes a pool and makes the next expects room.
-void RuntimeCore::reap() {
-  const Deadline moment = services->clock().after(std::chrono::seconds(1));
+/// Joins pools whose ranks have ended: their reservation is free again. Those that close are given `patience`.
+void RuntimeCore::reap(Duration patience) {
+  const Deadline moment = services->clock().after(patience);
   std::erase_if(pools_, [moment](const auto& pool) {
     if (!pool->ended() && !(pool->closing() && pool->wait_ended(moment))) return false;
     (void)pool->join(Deadline::at(TimePoint{}));
@@ -78,7 +77,7 @@ Result<std::shared_ptr<PoolCore>> RuntimeCore::make_pool(PoolOptions wanted, Fac
   if (!wanted.environment) wanted.environment = options.environment;
   std::lock_guard lock(mutex_);
   if (closed_) return fail(Errc::kClosed, "the runtime was shut down");
-  reap();
+  reap(std::chrono::seconds(1));   // whoever closes a pool and makes the next expects room
   for (const auto& pool : pools_) {
     if (pool->options.name == wanted.name && !pool->closing()) return fail(Errc::kInvalidArgument, text("a pool named '", wanted.name, "' exists in this runtime; names must differ"));
   }
@@ -116,6 +115,7 @@ Result<void> RuntimeCore::shutdown(Duration deadline) {
 RuntimeStatus RuntimeCore::status() {
   RuntimeStatus out;
   std::lock_guard lock(mutex_);
+  reap(Duration::zero());
   for (const auto& pool : pools_) out.pools.push_back(pool->status());
   out.copied_bytes = services->transport.counters->copied_bytes;
   out.referenced_bytes = services->transport.counters->referenced_bytes;

@@ -26,7 +26,7 @@ class RuntimeCore {
   const std::shared_ptr<Services> services;
 
  private:
-  void reap();
+  void reap(Duration patience);
   [[nodiscard]] Result<Placement> place_pool(const PoolOptions& options);
 
   std::shared_ptr<Executor> executor_;

@@ -54,7 +54,7 @@ void Stream::restore(const std::string& state) {
 
 Program::Program(const ProgramOptions& options)
     : runtime(make_runtime()),
-      graph(runtime, {.seed = options.seed}),
+      graph(runtime, {.seed = options.seed, .rehearse = options.rehearse}),
       data(or_throw(graph.source<Stream>({.prefetch = options.prefetch}, options.data))),
       encoder(or_throw(graph.stage<Encoder>(stage_options("encoder", options.encoder, options.dtype), options.encoder_config))),
       decoder(or_throw(graph.stage<Decoder>(stage_options("decoder", options.decoder, options.dtype), options.decoder_config))),

@@ -38,6 +38,7 @@ struct ProgramOptions {
   int prefetch = 3;
   std::uint64_t seed = 11;
   c10::ScalarType dtype = c10::ScalarType::Double;
+  bool rehearse = true;
   OptimizerOptions optimizer = {.groups = {{"encoder.*", 1e-2, 0.01}, {"decoder.*", 5e-3, 0.0}}, .clip = 1.0, .warmup_steps = 2, .total_steps = 20};
 };
 

@@ -60,7 +60,7 @@ at::Tensor local_norm_square(const ParameterStore& store) {
       return (entry.spec.shard.dim >= 0 && axis.name == entry.spec.shard.axis) || mesh.coordinate(store.options().rank, axis.name) == 0;
     });
     if (!counts || !entry.tensor.grad().defined() || entry.tensor.numel() == 0) continue;
-    sum += at::linalg_vector_norm(entry.tensor.grad(), 2, at::OptionalIntArrayRef(), false, at::kDouble).square();
+    sum = sum + at::linalg_vector_norm(entry.tensor.grad(), 2, at::OptionalIntArrayRef(), false, at::kDouble).square();
   }
   return sum;
 }

@@ -147,6 +147,9 @@ Result<void> check_graph(GraphCore& graph) {
   for (const NodeId stage : graph.stages_in_order()) {
     if (auto ok = check_data_axes(graph, stage); !ok) return ok;
   }
+  if (graph.options.rehearse) {
+    if (auto ok = rehearse(graph); !ok) return ok;
+  }
   graph.checked = true;
   return {};
 }

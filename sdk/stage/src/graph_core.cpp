@@ -34,6 +34,16 @@ std::shared_ptr<GraphCore> make_graph(Runtime runtime, GraphOptions options) {
   return std::make_shared<GraphCore>(std::move(runtime), options);
 }
 
+Result<Pool<StageHost>> make_stage_pool(const Runtime& runtime, PoolOptions options, const StageSettings& settings, const ModuleFactory& factory, Duration deadline) {
+  auto pool = runtime.pool<StageHost>(std::move(options), settings, factory);
+  if (!pool) return pool;
+  if (auto ready = pool->ready(deadline); !ready) {
+    pool->close();
+    return fail(std::move(ready.error()));
+  }
+  return pool;
+}
+
 Result<NodeId> add_stage(GraphCore& graph, StageOptions options, ModuleFactory factory, int inputs, bool makes_loss) {
   if (auto named = check_name(graph, options.name); !named) return fail(std::move(named.error()));
   StageSettings settings;
@@ -41,17 +51,15 @@ Result<NodeId> add_stage(GraphCore& graph, StageOptions options, ModuleFactory f
   settings.seed = graph.options.seed;
   settings.dtype = options.dtype;
   settings.data_axes = options.data_axes;
-  auto pool = graph.runtime.pool<StageHost>(pool_options_of(options), std::move(settings), std::move(factory));
+  auto pool = make_stage_pool(graph.runtime, pool_options_of(options), settings, factory, options.construct_deadline);
   if (!pool) return fail(std::move(pool.error()));
-  if (auto ready = pool->ready(options.construct_deadline); !ready) {
-    pool->close();
-    return fail(std::move(ready.error()));
-  }
   Node node;
   node.name = options.name;
   node.mesh = options.mesh;
   node.stage = std::move(*pool);
   node.options = std::move(options);
+  node.settings = std::move(settings);
+  node.factory = std::move(factory);
   node.inputs = inputs;
   node.makes_loss = makes_loss;
   graph.nodes.push_back(std::move(node));

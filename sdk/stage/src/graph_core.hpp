@@ -33,6 +33,8 @@ struct Node {
   std::optional<Pool<StageHost>> stage;
   std::optional<Pool<SourceHost>> source;
   StageOptions options;                 ///< Of a stage.
+  StageSettings settings;               ///< What its ranks were made from, with `factory`.
+  ModuleFactory factory;
   int inputs = 0;
   bool makes_loss = false;
   int prefetch = 1;
@@ -88,6 +90,8 @@ struct TapeCore {
 };
 
 [[nodiscard]] std::shared_ptr<TapeCore> open_tape(const std::shared_ptr<GraphCore>& graph, bool keep_graph);
+/// Runs one micro-batch's forward through `stage`, fed by the connections. Fails with: kNoEdge.
+[[nodiscard]] Result<void> forward_stage(TapeCore& tape, NodeId stage, NodeId source, const Ref<Output>& batch, const MicroRange& range);
 /// Submits the backward of op `index`; every later op that consumed it must have been submitted before.
 void submit_backward_of(TapeCore& tape, std::size_t index);
 
@@ -118,6 +122,11 @@ struct StepJoin {
 [[nodiscard]] Result<StepReport> join_step(StepJoin& join, Duration timeout);
 /// Forgets everything of an unfinished step on every stage.
 void abandon_all(GraphCore& graph, Duration timeout);
+/// Runs a step on tensors without data, on ranks of its own that end with it (NUM-6). What can't be run so is said in
+/// the log once. Fails with: what the step fails with, naming the stage.
+[[nodiscard]] Result<void> rehearse(GraphCore& graph);
+/// The pool a stage's ranks live in.
+[[nodiscard]] Result<Pool<StageHost>> make_stage_pool(const Runtime& runtime, PoolOptions options, const StageSettings& settings, const ModuleFactory& factory, Duration deadline);
 /// <A x, y> against <x, A* y> for one edge on random fp64 (EDG-2).
 [[nodiscard]] Result<void> check_adjoint(const EdgeBase& edge, const Mesh& source_mesh, const PortLayout& source_layout);
 

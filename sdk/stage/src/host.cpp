@@ -62,7 +62,7 @@ void check_made(const std::string& stage, const ForwardResult& result) {
 
 StageHost::StageHost(Rank& rank, const StageSettings& settings, const ModuleFactory& make)
     : state_(std::make_unique<State>(rank, settings)) {
-  state_->store.configure({.prefix = settings.name, .seed = settings.seed, .dtype = settings.dtype, .mesh = rank.mesh(), .rank = rank.index()});
+  state_->store.configure({.prefix = settings.name, .seed = settings.seed, .dtype = settings.dtype, .mesh = rank.mesh(), .rank = rank.index(), .device = settings.device});
   state_->module = make(rank);
   state_->input_ports = state_->module->input_ports();
 }

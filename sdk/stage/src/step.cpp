@@ -21,27 +21,6 @@ Result<NodeId> source_of(const GraphCore& graph, NodeId wanted) {
   return found;
 }
 
-/// Runs one micro-batch's forward through `stage`, fed by the connections.
-Result<void> forward_stage(TapeCore& tape, NodeId stage, NodeId source, const Ref<Output>& batch, const MicroRange& range) {
-  GraphCore& graph = *tape.graph;
-  std::vector<ValueName> inputs;
-  for (int port = 0; port < graph.node(stage).inputs; ++port) {
-    const auto edge = graph.edge_into(stage, port, source);
-    if (!edge) {
-      return fail(Errc::kNoEdge, text("input ", port, " of stage ", graph.node(stage).name, " is fed neither by a stage nor by source ",
-                                      graph.node(source).name, ": connect() it"));
-    }
-    if (edge->from == source) {
-      inputs.push_back({source, edge->from_name, {batch}, range});
-      continue;
-    }
-    const auto op = std::ranges::find_if(tape.ops, [&](const TapeOp& one) { return one.stage == edge->from; });
-    inputs.push_back({edge->from, edge->from_name, op->outputs, range});
-  }
-  (void)submit_forward(tape, stage, std::move(inputs));
-  return {};
-}
-
 std::vector<MicroRange> cut(std::int64_t samples, int micro_batches) {
   std::vector<MicroRange> out;
   for (int part = 0; part < micro_batches; ++part) {
@@ -72,6 +51,26 @@ Result<Begun> begin(GraphCore& graph, const StepOptions& options) {
 }
 
 }  // namespace
+
+Result<void> forward_stage(TapeCore& tape, NodeId stage, NodeId source, const Ref<Output>& batch, const MicroRange& range) {
+  GraphCore& graph = *tape.graph;
+  std::vector<ValueName> inputs;
+  for (int port = 0; port < graph.node(stage).inputs; ++port) {
+    const auto edge = graph.edge_into(stage, port, source);
+    if (!edge) {
+      return fail(Errc::kNoEdge, text("input ", port, " of stage ", graph.node(stage).name, " is fed neither by a stage nor by source ",
+                                      graph.node(source).name, ": connect() it"));
+    }
+    if (edge->from == source) {
+      inputs.push_back({source, edge->from_name, {batch}, range});
+      continue;
+    }
+    const auto op = std::ranges::find_if(tape.ops, [&](const TapeOp& one) { return one.stage == edge->from; });
+    inputs.push_back({edge->from, edge->from_name, op->outputs, range});
+  }
+  (void)submit_forward(tape, stage, std::move(inputs));
+  return {};
+}
 
 Result<StepReport> run_step(const std::shared_ptr<GraphCore>& graph, const Optimizer& optimizer, const StepOptions& options) {
   if (!graph->open_tapes.empty()) {

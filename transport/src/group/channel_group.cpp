@@ -32,13 +32,21 @@ std::vector<std::int64_t> counts(std::span<const Tensor> tensors) {
   return elements;
 }
 
-/// What one member can see of its own arguments: contiguous host memory of one dtype, `size` tensors.
-Result<void> check(std::span<const Tensor> tensors, DType dtype, std::size_t size) {
+bool is_meta(const Tensor& tensor) { return tensor.desc.device.kind == MemoryKind::kMeta; }
+
+std::uint8_t first_phase(std::span<const Tensor> tensors) { return !tensors.empty() && is_meta(tensors[0]) ? kShapesOnly : kRendezvous; }
+
+/// What one member can see of its own arguments: contiguous memory of one dtype, `size` tensors, all of the host or
+/// all without data as `phase` says.
+Result<void> check(std::span<const Tensor> tensors, DType dtype, std::size_t size, std::uint8_t phase) {
   if (tensors.size() != size) {
     return fail(Errc::kInvalidArgument, text(tensors.size(), " tensors for a group of ", size, " members; give one per member"));
   }
   for (const Tensor& tensor : tensors) {
-    if (auto valid = validate_host(tensor); !valid) return valid;
+    if (phase == kShapesOnly && !is_meta(tensor)) {
+      return fail(Errc::kInvalidArgument, text("tensor ", tensor.desc.to_string(), " has data, others of the call have none"));
+    }
+    if (auto valid = phase == kShapesOnly ? Result<void>{} : validate_host(tensor); !valid) return valid;
     if (tensor.desc.dtype != dtype) {
       return fail(Errc::kInvalidArgument, text("tensors of ", to_string(dtype), " and ", to_string(tensor.desc.dtype), " in one call"));
     }
@@ -52,6 +60,15 @@ Result<void> check(std::span<const Tensor> tensors, DType dtype, std::size_t siz
 Result<void> check_reducible(DType dtype) {
   if (reducible(dtype)) return {};
   return fail(Errc::kInvalidArgument, text(to_string(dtype), " can be moved but not reduced; reduce f64, f32, bf16, f16, i64 or i32"));
+}
+
+/// Every member hears every other's header, and no byte moves.
+Result<void> only_meet(Exchange& exchange, int size, int rank) {
+  for (int peer = 0; peer < size; ++peer) {
+    if (peer == rank) continue;
+    if (auto sent = exchange.offer(peer, {nullptr, {DType::kU8, {0}}}); !sent) return sent;
+  }
+  return exchange.meet();
 }
 
 Result<void> both(Result<void> first, const Result<void>& second) { return first ? second : first; }
@@ -104,8 +121,9 @@ Result<void> ChannelGroup::run(Header header, const Result<void>& valid, const B
   } else if (auto ended = member_->ended()) {
     failure = refuse_later(*ended);
   } else {
+    const bool shapes_only = header.phase == kShapesOnly;
     Exchange exchange(*member_, std::move(header), deadline, traffic, loose_);
-    if (auto done = body(exchange); !done) {
+    if (auto done = shapes_only ? only_meet(exchange, size(), rank()) : body(exchange); !done) {
       member_->end(done.error());  // before the exchange drops what it holds
       failure = member_->ended();
     }
@@ -128,8 +146,9 @@ void ChannelGroup::copy_own(const Tensor& target, const Tensor& source) {
 }
 
 Result<void> ChannelGroup::all_reduce(Tensor inout, Reduce reduce) {
-  const Header header{Collective::kAllReduce, reduce, inout.desc.dtype, 0, -1, {}, {inout.desc.elements()}, {}};
-  const auto valid = both(check({&inout, 1}, inout.desc.dtype, 1), check_reducible(inout.desc.dtype));
+  const std::uint8_t phase = first_phase({&inout, 1});
+  const Header header{Collective::kAllReduce, reduce, inout.desc.dtype, phase, -1, {}, {inout.desc.elements()}, {}};
+  const auto valid = both(check({&inout, 1}, inout.desc.dtype, 1, phase), check_reducible(inout.desc.dtype));
   return run(header, valid, [&](Exchange& exchange) -> Result<void> {
     std::vector<Tensor> chunks;
     std::int64_t start = 0;
@@ -166,8 +185,9 @@ Result<void> ChannelGroup::exchange_chunks(Exchange& exchange, const std::vector
 }
 
 Result<void> ChannelGroup::all_gather(Tensor in, std::span<const Tensor> out) {
-  const Header header{Collective::kAllGather, Reduce::kSum, in.desc.dtype, 0, -1, {}, {in.desc.elements()}, counts(out)};
-  const auto valid = both(check({&in, 1}, in.desc.dtype, 1), check(out, in.desc.dtype, at(size())));
+  const std::uint8_t phase = first_phase({&in, 1});
+  const Header header{Collective::kAllGather, Reduce::kSum, in.desc.dtype, phase, -1, {}, {in.desc.elements()}, counts(out)};
+  const auto valid = both(check({&in, 1}, in.desc.dtype, 1, phase), check(out, in.desc.dtype, at(size()), phase));
   return run(header, valid, [&](Exchange& exchange) -> Result<void> {
     const Tensor flat = flatten(in);
     for (int peer = 0; peer < size(); ++peer) {
@@ -186,8 +206,9 @@ Result<void> ChannelGroup::all_gather(Tensor in, std::span<const Tensor> out) {
 
 Result<void> ChannelGroup::reduce_scatter(std::span<const Tensor> in, Tensor out) {
   const DType dtype = out.desc.dtype;
-  const Header header{Collective::kReduceScatter, Reduce::kSum, dtype, 0, -1, {}, counts(in), {out.desc.elements()}};
-  const auto valid = both(both(check({&out, 1}, dtype, 1), check(in, dtype, at(size()))), check_reducible(dtype));
+  const std::uint8_t phase = first_phase({&out, 1});
+  const Header header{Collective::kReduceScatter, Reduce::kSum, dtype, phase, -1, {}, counts(in), {out.desc.elements()}};
+  const auto valid = both(both(check({&out, 1}, dtype, 1, phase), check(in, dtype, at(size()), phase)), check_reducible(dtype));
   return run(header, valid, [&](Exchange& exchange) -> Result<void> {
     for (int peer = 0; peer < size(); ++peer) {
       if (peer == rank()) continue;
@@ -201,8 +222,9 @@ Result<void> ChannelGroup::reduce_scatter(std::span<const Tensor> in, Tensor out
 
 Result<void> ChannelGroup::all_to_all(std::span<const Tensor> in, std::span<const Tensor> out) {
   const DType dtype = in.empty() ? DType::kU8 : in[0].desc.dtype;
-  const Header header{Collective::kAllToAll, Reduce::kSum, dtype, 0, -1, {}, counts(in), counts(out)};
-  const auto valid = both(check(in, dtype, at(size())), check(out, dtype, at(size())));
+  const std::uint8_t phase = first_phase(in);
+  const Header header{Collective::kAllToAll, Reduce::kSum, dtype, phase, -1, {}, counts(in), counts(out)};
+  const auto valid = both(check(in, dtype, at(size()), phase), check(out, dtype, at(size()), phase));
   return run(header, valid, [&](Exchange& exchange) -> Result<void> {
     for (int peer = 0; peer < size(); ++peer) {
       if (peer == rank()) continue;
@@ -219,8 +241,9 @@ Result<void> ChannelGroup::all_to_all(std::span<const Tensor> in, std::span<cons
 }
 
 Result<void> ChannelGroup::broadcast(Tensor inout, int root) {
-  const Header header{Collective::kBroadcast, Reduce::kSum, inout.desc.dtype, 0, root, {}, {inout.desc.elements()}, {}};
-  auto valid = check({&inout, 1}, inout.desc.dtype, 1);
+  const std::uint8_t phase = first_phase({&inout, 1});
+  const Header header{Collective::kBroadcast, Reduce::kSum, inout.desc.dtype, phase, root, {}, {inout.desc.elements()}, {}};
+  auto valid = check({&inout, 1}, inout.desc.dtype, 1, phase);
   if (valid && (root < 0 || root >= size())) {
     valid = fail(Errc::kInvalidArgument, text("root ", root, " is not a rank of a group of ", size()));
   }
@@ -237,13 +260,7 @@ Result<void> ChannelGroup::broadcast(Tensor inout, int root) {
 }
 
 Result<void> ChannelGroup::barrier() {
-  return run({.operation = Collective::kBarrier}, {}, [&](Exchange& exchange) -> Result<void> {
-    for (int peer = 0; peer < size(); ++peer) {
-      if (peer == rank()) continue;
-      if (auto sent = exchange.offer(peer, {nullptr, {DType::kU8, {0}}}); !sent) return sent;
-    }
-    return exchange.meet();
-  });
+  return run({.operation = Collective::kBarrier}, {}, [&](Exchange& exchange) { return only_meet(exchange, size(), rank()); });
 }
 
 std::unique_ptr<Group> make_group(const Context& context, GroupEnds ends) {

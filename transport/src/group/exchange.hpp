@@ -29,9 +29,9 @@ class Exchange {
   /// Waits for every peer's header and compares all.
   [[nodiscard]] Result<void> meet();
 
-  /// Waits for the chunk of phase 1 from `peer`.
+  /// Waits for the reduced chunk from `peer`.
   [[nodiscard]] Result<void> meet_again(int peer);
-  void next_phase() { header_.phase = 1; }
+  void next_phase() { header_.phase = kReduced; }
 
   /// Copies what `peer` offered into `target`.
   [[nodiscard]] Result<void> pull(int peer, const Tensor& target);

@@ -34,6 +34,9 @@ Result<void> agree_on_call(const Header& first, const Header& other, std::size_t
   }
   if (first.reduce != other.reduce) return disagree(first, "member ", rank, " and member 0 reduce differently (sum, max)");
   if (first.root != other.root) return disagree(first, "member ", rank, " names root ", other.root, ", member 0 root ", first.root);
+  if ((first.phase == kShapesOnly) != (other.phase == kShapesOnly)) {
+    return disagree(first, "one of members 0 and ", rank, " gave tensors without data (on the meta device), the other tensors with data");
+  }
   if (first.phase != other.phase) return disagree(first, "member ", rank, " is in another phase than member 0");
   return {};
 }

@@ -14,12 +14,17 @@ namespace troupe::transport {
 enum class Collective : std::uint8_t { kAllReduce = 1, kAllGather, kReduceScatter, kAllToAll, kBroadcast, kBarrier };
 [[nodiscard]] std::string_view to_string(Collective operation) noexcept;
 
+/// Where in a collective a message belongs.
+inline constexpr std::uint8_t kRendezvous = 0;   ///< The first messages, with data.
+inline constexpr std::uint8_t kReduced = 1;      ///< Reduced chunks.
+inline constexpr std::uint8_t kShapesOnly = 2;   ///< The only messages: the tensors have no data.
+
 /// What one member says about the call it is in: the meta bytes of every message of a collective.
 struct Header {
   Collective operation = Collective::kBarrier;
   Reduce reduce = Reduce::kSum;
   DType dtype = DType::kU8;
-  std::uint8_t phase = 0;  ///< 0: the rendezvous, with data; 1: reduced chunks.
+  std::uint8_t phase = kRendezvous;
   std::int32_t root = -1;
   Position position = {};
   std::vector<std::int64_t> in = {};   ///< Elements given, per tensor.

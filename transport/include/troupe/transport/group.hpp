@@ -39,7 +39,7 @@ struct GroupTraffic {
 /// Fails with (all calls): kTimeout past the deadline; kPeerLost when a member died, left or failed;
 /// kMismatch; kClosed. After any failure the generation has ended: every later call fails at once with
 /// the first failure as its cause, until the owner of the group builds the next one.
-/// Tensors are contiguous host memory. Thread: one rank's own; abort() from any.
+/// Tensors are contiguous host memory, or all of kMeta: then the members agree, and nothing moves. Thread: one rank's own; abort() from any.
 class Group {
  public:
   virtual ~Group() = default;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <ATen/core/Tensor.h>
+#include <c10/core/Device.h>
 #include <c10/core/ScalarType.h>
 
 #include <troupe/layout/mesh.hpp>
@@ -59,6 +60,7 @@ struct StoreOptions {
   c10::ScalarType dtype = c10::ScalarType::Float;
   Mesh mesh = {};
   int rank = 0;
+  c10::Device device = c10::DeviceType::CPU;  ///< Meta: shapes without values.
 };
 
 struct ParameterEntry {

@@ -8,9 +8,7 @@
 #include <vector>
 
 #include <troupe/actors/ref.hpp>
-#include <troupe/stage/port.hpp>
-#include <troupe/stage/tensor_payload.hpp>
-#include <troupe/transport/memory.hpp>
+#include <troupe/stage/slice.hpp>
 
 namespace troupe::detail {
 
@@ -21,18 +19,6 @@ struct Output {
   std::string state = {};              ///< Where the source stands after it, if it can say.
 };
 
-/// Which samples of a source's global batch make this micro-batch.
-struct MicroRange {
-  std::int64_t begin = 0;
-  std::int64_t samples = 0;
-  std::int64_t batch_samples = 0;
-};
-
-struct EdgeTraffic {
-  std::int64_t referenced = 0;
-  std::int64_t copied = 0;
-};
-
 /// One forward argument as a rank received it.
 struct InputValue {
   std::shared_ptr<void> value;   ///< A T.
@@ -41,79 +27,6 @@ struct InputValue {
   std::int64_t elements = 0;     ///< In the micro-batch over all ranks (EDG-3).
   EdgeTraffic traffic;
 };
-
-/// Everything that says which part of a value a rank gets.
-struct SliceContext {
-  const PortLayout* layout = nullptr;
-  const Mesh* mesh = nullptr;
-  int rank = 0;
-  MicroRange range;
-  std::string edge;                                ///< For messages.
-  transport::TransferCounters* counters = nullptr;
-  std::vector<std::int64_t> samples = {};          ///< Of the micro-batch, that this rank holds.
-  EdgeTraffic traffic = {};
-  std::int64_t elements = 0;
-};
-
-/// Rows of a micro-batch from what the source ranks hold, by `layout`: a view where one stretch of one
-/// source serves, else a copy (counted; EDG-1). Order by item id. Throws Exception.
-[[nodiscard]] Packed gather_packed(std::span<const Packed* const> sources, bool from_batch, SliceContext& context);
-
-/// Dim 0 of a tensor is its samples.
-[[nodiscard]] at::Tensor slice_samples(const at::Tensor& value, SliceContext& context);
-
-/// The samples this rank holds where no packed items decide.
-[[nodiscard]] std::vector<std::int64_t> samples_in_order(const SliceContext& context);
-
-/// A batch's vector has one entry a sample. Throws Exception (kMismatch) otherwise.
-void check_entries(std::size_t entries, const SliceContext& context);
-
-/// The part of a batch's value that a rank gets, by the value's type: dim 0 of tensors and entries of
-/// vectors are samples, items follow their sample, everything else goes to all.
-template <class T>
-T slice(const T& value, SliceContext& context) {
-  if constexpr (std::is_same_v<T, Packed>) {
-    const Packed* const source = &value;
-    return gather_packed({&source, 1}, true, context);
-  } else if constexpr (std::is_same_v<T, at::Tensor>) {
-    return slice_samples(value, context);
-  } else if constexpr (WithFields<T>) {
-    T out;
-    auto from = T::troupe_fields(value);
-    auto to = T::troupe_fields(out);
-    [&]<std::size_t... I>(std::index_sequence<I...>) {
-      ((std::get<I>(to) = slice<std::decay_t<decltype(std::get<I>(to))>>(std::get<I>(from), context)), ...);
-    }(std::make_index_sequence<std::tuple_size_v<decltype(to)>>());
-    return out;
-  } else if constexpr (requires(T& list) { list.push_back(list.front()); } && !std::is_same_v<T, std::string>) {
-    check_entries(value.size(), context);
-    T out;
-    for (const auto sample : context.samples) out.push_back(value[static_cast<std::size_t>(context.range.begin + sample)]);
-    return out;
-  } else {
-    return value;
-  }
-}
-
-/// Number of samples that a batch's tensors, vectors and items tell. Throws Exception (kMismatch) when two
-/// tensors disagree, naming both sizes.
-struct SampleCount {
-  std::int64_t samples = -1;          ///< By tensors; -1: none.
-  std::int64_t packed_samples = 0;    ///< By the items of packed members.
-  [[nodiscard]] std::int64_t count() const noexcept { return samples >= 0 ? samples : packed_samples; }
-  void tensor(const at::Tensor& value);
-  void packed(const Packed& value);
-};
-template <class T>
-void count_samples(const T& value, SampleCount& count) {
-  if constexpr (std::is_same_v<T, Packed>) {
-    count.packed(value);
-  } else if constexpr (std::is_same_v<T, at::Tensor>) {
-    count.tensor(value);
-  } else if constexpr (WithFields<T>) {
-    std::apply([&](const auto&... fields) { (count_samples(fields, count), ...); }, T::troupe_fields(value));
-  }
-}
 
 /// One connection, type-erased for the driver. Pure but for the transfer counters; used by all ranks.
 class EdgeBase {
@@ -128,8 +41,10 @@ class EdgeBase {
   Mesh mesh;                     ///< Of the destination.
   std::string name;              ///< "vision -> language.in1"
   bool check_replicas = false;   ///< Compare replicated gradients bit for bit (EDG-2).
+  bool shapes_only = false;      ///< What comes from a batch loses its data: graph.check().
   std::shared_ptr<transport::TransferCounters> counters;
 
+  [[nodiscard]] virtual std::shared_ptr<EdgeBase> clone() const = 0;
   [[nodiscard]] virtual InputValue gather(std::span<const Ref<Output>> sources, const MicroRange& range, int rank) const = 0;
   [[nodiscard]] bool carries_gradient() const noexcept { return layout.grad != Grad::kNone; }
   [[nodiscard]] bool from_batch() const noexcept { return from_port < 0; }
@@ -143,20 +58,30 @@ class Edge final : public EdgeBase {
  public:
   const T* (*look)(const void*) = nullptr;
 
+  [[nodiscard]] std::shared_ptr<EdgeBase> clone() const override { return std::make_shared<Edge>(*this); }
+
   [[nodiscard]] InputValue gather(std::span<const Ref<Output>> sources, const MicroRange& range, int rank) const override {
+    std::vector<const T*> values;
+    for (const auto& source : sources) values.push_back(look(source.value().object.get()));
+    if (!shapes_only || !from_batch()) return gather_values(values, range, rank);
+    const T empty = shapes_of(*values.front());
+    values = {&empty};
+    return gather_values(values, range, rank);
+  }
+
+ private:
+  [[nodiscard]] InputValue gather_values(const std::vector<const T*>& values, const MicroRange& range, int rank) const {
     SliceContext slicing = context(range, rank);
     InputValue out;
     auto value = std::make_shared<T>();
     if constexpr (std::is_same_v<T, Packed>) {
-      std::vector<const Packed*> packed;
-      for (const auto& source : sources) packed.push_back(look(source.value().object.get()));
-      *value = gather_packed(packed, from_batch(), slicing);
+      *value = gather_packed(values, from_batch(), slicing);
       if (carries_gradient()) out.leaf = make_leaf(*value);
       out.segments = value->segments;
     } else {
       slicing.samples = samples_in_order(slicing);
       slicing.elements = range.samples;
-      *value = slice(*look(sources.front().value().object.get()), slicing);
+      *value = slice(*values.front(), slicing);
     }
     out.value = std::move(value);
     out.elements = slicing.elements;
@@ -164,7 +89,6 @@ class Edge final : public EdgeBase {
     return out;
   }
 
- private:
   /// Detaches at the edge and asks for the gradient there (EDG-5); returns the leaf.
   static at::Tensor make_leaf(Packed& value);
 };

@@ -18,6 +18,7 @@ namespace troupe {
 /// Stages may be fed by several sources (training and held-out data): each input once per source.
 struct GraphOptions {
   std::uint64_t seed = 0;        ///< Of all initial values and draws (NUM-8).
+  bool rehearse = true;          ///< check() also runs a step on tensors without data.
 };
 
 struct StepOptions {
@@ -98,8 +99,12 @@ class Graph {
 
   /// Proves the graph before the first step: every input fed once per source, no cycle, one loss; layouts against
   /// meshes; declared dims and dtypes; each gradient edge against its adjoint on random fp64 (EDG-2);
-  /// parameter, gradient and optimizer bytes against each budget. Fails with: kInvalidArgument,
-  /// kMismatch, kOutOfMemory, kNoEdge, naming edge, stage, expected and got.
+  /// parameter, gradient and optimizer bytes against each budget. Then, with GraphOptions::rehearse, a whole step on each
+  /// source's first batch, which stays its next: on objects of the same classes and ranks of their own, with the
+  /// batch's host integers and tensors without data (LibTorch's meta device), collectives that agree and move nothing
+  /// (NUM-6). It finds shapes that do not fit and code that reads tensors in the middle of a step; what it can't run is said
+  /// in the log, once. Nothing of the graph changes. Fails with: kInvalidArgument, kMismatch, kOutOfMemory, kNoEdge, kUserException,
+  /// naming edge, stage, expected and got.
   [[nodiscard]] Result<void> check() { return detail::check_graph(*core_); }
 
   /// Fails with: kInvalidArgument for a parameter that no group matches, or a group that matches none.

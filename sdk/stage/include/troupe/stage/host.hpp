@@ -24,6 +24,7 @@ struct StageSettings {
   std::uint64_t seed = 0;
   c10::ScalarType dtype = c10::ScalarType::Float;
   std::vector<std::string> data_axes;
+  c10::Device device = c10::DeviceType::CPU;   ///< Meta: shapes without data, for graph.check().
 };
 
 /// All inputs of one forward call.
