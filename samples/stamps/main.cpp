@@ -39,7 +39,7 @@ int run(int argc, char** argv) {
   if (!outcome) return complain(outcome.error());
   print(*outcome);
   if (auto written = stamps::write_reports(parsed->config, *outcome); !written) return complain(written.error());
-  std::printf("wrote %s/results.json and %s/loss.svg\n", parsed->config.out.c_str(), parsed->config.out.c_str());
+  std::printf("wrote %s/results.json, loss.svg and report.html\n", parsed->config.out.c_str());
   if (outcome->stopped) std::printf("stopped by a signal\n");
   return outcome->stopped ? kInterrupted : 0;
 }

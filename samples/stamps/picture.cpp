@@ -8,6 +8,9 @@
 #define STB_IMAGE_IMPLEMENTATION
 #define STB_IMAGE_STATIC
 #define STBI_ONLY_PNG
+#define STB_IMAGE_WRITE_IMPLEMENTATION
+#define STB_IMAGE_WRITE_STATIC
+#define STBI_WRITE_NO_STDIO
 #define STB_IMAGE_RESIZE_IMPLEMENTATION
 #define STB_IMAGE_RESIZE_STATIC
 #pragma GCC diagnostic push
@@ -18,6 +21,7 @@
 #pragma GCC diagnostic ignored "-Wsign-compare"
 #include <stb/stb_image.h>
 #include <stb/stb_image_resize.h>
+#include <stb/stb_image_write.h>
 #pragma GCC diagnostic pop
 
 #include <troupe/base/text.hpp>
@@ -79,6 +83,13 @@ troupe::Result<Picture> load_picture(const std::string& path) {
                                  STBIR_COLORSPACE_LINEAR, nullptr) == 0) {
     return troupe::fail(Errc::kBadData, text("picture ", path, " (", width, " x ", height, ") can't be resized"));
   }
+  return out;
+}
+
+std::string png_of(const Picture& picture) {
+  std::string out;
+  const auto append = [](void* to, void* bytes, int size) { static_cast<std::string*>(to)->append(static_cast<const char*>(bytes), static_cast<std::size_t>(size)); };
+  stbi_write_png_to_func(append, &out, kSide, kSide, 3, picture.data(), kSide * 3);
   return out;
 }
 

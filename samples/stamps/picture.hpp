@@ -24,6 +24,9 @@ using Picture = std::array<std::uint8_t, kSide * kSide * 3>;
 /// what was expected and what came.
 [[nodiscard]] troupe::Result<Picture> load_picture(const std::string& path);
 
+/// The picture as a PNG file.
+[[nodiscard]] std::string png_of(const Picture& picture);
+
 /// Pixels by which a picture is moved; white comes in.
 struct Shift {
   int down = 0;

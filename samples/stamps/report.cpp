@@ -1,35 +1,19 @@
 #include "report.hpp"
 
-#include <fstream>
+#include <filesystem>
 #include <system_error>
 
 #include <nlohmann/json.hpp>
 
 #include <troupe/base/text.hpp>
+#include <troupe/train/files.hpp>
 
-#include "curve.hpp"
+#include "page.hpp"
 
 namespace stamps {
 
 using troupe::Errc;
 using troupe::text;
-
-troupe::Result<void> write_whole(const std::filesystem::path& path, const std::string& content) {
-  const std::filesystem::path part = path.string() + ".part";
-  std::error_code error;
-  std::ofstream file(part, std::ios::binary | std::ios::trunc);
-  file << content;
-  file.close();
-  if (!file) {
-    std::filesystem::remove(part, error);
-    return troupe::fail(Errc::kIo, text("can't write ", part.string(), ": is the disk full, or the folder read-only?"));
-  }
-  std::filesystem::rename(part, path, error);
-  if (!error) return {};
-  const std::string reason = error.message();
-  std::filesystem::remove(part, error);
-  return troupe::fail(Errc::kIo, text("can't rename ", part.string(), " to ", path.string(), ": ", reason));
-}
 
 namespace {
 
@@ -62,8 +46,11 @@ troupe::Result<void> write_reports(const Config& config, const Outcome& outcome)
   std::error_code error;
   std::filesystem::create_directories(folder, error);
   if (error) return troupe::fail(Errc::kIo, text("can't make folder ", config.out, ": ", error.message()));
-  if (auto ok = write_whole(folder / "results.json", to_json(config, outcome).dump(1) + "\n"); !ok) return ok;
-  return write_whole(folder / "loss.svg", loss_svg(outcome.losses, outcome.held_out));
+  // "replace": a model may say bytes that are no UTF-8
+  const std::string json = to_json(config, outcome).dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+  if (auto ok = troupe::write_file(folder / "results.json", json); !ok) return ok;
+  if (auto ok = troupe::write_file(folder / "loss.svg", troupe::curve_svg(loss_curve(outcome))); !ok) return ok;
+  return troupe::write_report_html(folder / "report.html", page_of(config, outcome));
 }
 
 }  // namespace stamps

@@ -1,13 +1,13 @@
 #pragma once
 
 #include <cstdint>
-#include <filesystem>
 #include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include <troupe/base/result.hpp>
+#include <troupe/train/report.hpp>
 
 #include "config.hpp"
 
@@ -26,14 +26,17 @@ struct Captioned {
   std::string generated;
   bool seen = false;
   bool known = false;   ///< Whether the model has every word of the truth.
+  std::string thumbnail = {};          ///< The picture as the model gets it, a PNG file.
 };
 
 struct Outcome {
   std::vector<double> losses;          ///< By step.
+  std::vector<double> patches_per_second = {};
   double seconds = 0;                  ///< Of training.
   std::int64_t patches = 0;            ///< Trained on, in all.
   std::int64_t tokens = 0;
   std::map<std::string, std::vector<std::int64_t>> peak_bytes;  ///< By stage, per rank.
+  std::vector<troupe::ReportStage> stages = {};   ///< What runs where.
   struct Handover {
     std::int64_t referenced = 0;
     std::int64_t copied = 0;
@@ -46,11 +49,8 @@ struct Outcome {
   [[nodiscard]] double per_second(std::int64_t count) const { return seconds > 0 ? static_cast<double>(count) / seconds : 0; }
 };
 
-/// Writes results.json and loss.svg into config.out, each whole or not at all (temporary file, rename).
+/// Writes results.json, loss.svg and report.html into config.out, each whole or not at all (temporary file, rename).
 /// Fails with: kIo naming the file.
 [[nodiscard]] troupe::Result<void> write_reports(const Config& config, const Outcome& outcome);
-
-/// Writes `content` to `path`, whole or not at all. Fails with: kIo naming the file; nothing is left behind then.
-[[nodiscard]] troupe::Result<void> write_whole(const std::filesystem::path& path, const std::string& content);
 
 }  // namespace stamps

@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <utility>
+
+#include <troupe/train/report_stage.hpp>
 
 #include "captions.hpp"
 #include "job.hpp"
@@ -29,6 +32,7 @@ void remember(const troupe::StepReport& report, Outcome& outcome) {
   outcome.losses.push_back(report.loss);
   outcome.patches += report.samples * kPatches;
   outcome.tokens += report.valid;
+  outcome.patches_per_second.push_back(static_cast<double>(report.samples * kPatches) / std::max(report.seconds.at("step"), 1e-9));
   for (const auto& [stage, by_rank] : report.peak_bytes) outcome.peak_bytes[stage] = by_rank;
   for (const auto& [edge, bytes] : report.bytes_by_edge) outcome.bytes_by_edge[edge] = {bytes.referenced, bytes.copied};
 }
@@ -53,6 +57,15 @@ Result<void> fit(Job& job, const Config& config, const std::stop_token& stop, Ou
   }
   progress.finish();
   outcome.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return {};
+}
+
+Result<void> describe(const Job& job, Outcome& outcome) {
+  auto vision = troupe::report_stage(job.vision, outcome.peak_bytes["vision"], 60s);
+  if (!vision) return troupe::fail(vision.error());
+  auto language = troupe::report_stage(job.language, outcome.peak_bytes["language"], 60s);
+  if (!language) return troupe::fail(language.error());
+  outcome.stages = {std::move(*vision), std::move(*language)};
   return {};
 }
 
@@ -89,7 +102,9 @@ Result<void> caption_next(Job& job, const Dataset& data, const troupe::Source<S>
   for (std::size_t i = 0; i < captions->size(); ++i) {
     const Example& example = *examples.at(i);
     const bool known = std::ranges::find(example.tokens, static_cast<std::int64_t>(kUnknown)) == example.tokens.end();
-    outcome.captions.push_back({example.picture, example.caption, (*captions)[i], seen, known});
+    const auto picture = load_picture(example.picture);
+    if (!picture) return troupe::fail(picture.error());
+    outcome.captions.push_back({example.picture, example.caption, (*captions)[i], seen, known, png_of(*picture)});
   }
   return {};
 }
@@ -115,6 +130,7 @@ Result<Outcome> train(const Config& config, std::stop_token stop) {
   if (!job) return troupe::fail(job.error());
   Outcome outcome;
   if (auto ok = fit(*job, config, stop, outcome); !ok) return troupe::fail(ok.error());
+  if (auto ok = describe(*job, outcome); !ok) return troupe::fail(ok.error());
   if (outcome.stopped) return outcome;
   const auto held_out = evaluate(*job, *data, stop);
   if (!held_out && held_out.error().code == Errc::kClosed && stop.stop_requested()) {

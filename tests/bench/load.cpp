@@ -1,4 +1,4 @@
-// Loading a checkpoint of 2 GB in bfloat16 by four ranks, each its own slices (tp=4), as Stage::load() does it.
+// Loading a checkpoint of 2 GB in bfloat16 by four ranks, each its own slices (tp=4) into its parameters.
 #include <atomic>
 #include <cstdlib>
 #include <filesystem>
@@ -96,7 +96,7 @@ struct Loaded {
   std::int64_t fetched = 0;
 };
 
-/// What each rank does in Stage::load(): its parameters exist, the parts are read and copied one after the other.
+/// On each rank: the parameters exist, their parts are read into them one after the other.
 Loaded load(const std::string& folder, const std::vector<ParameterSpec>& all) {
   const Mesh mesh{{"tp", kRanks}};
   const DeviceBudgets budgets;
@@ -122,7 +122,7 @@ Loaded load(const std::string& folder, const std::vector<ParameterSpec>& all) {
     }
     for (std::size_t i = 0; i < all.size(); ++i) {
       const auto ranges = or_throw(shard_ranges(all[i], mesh, rank));
-      kept[r][i].copy_(or_throw(files->read(all[i].name, {all[i].shard.dim, ranges})));
+      or_throw(files->read_into(all[i].name, {all[i].shard.dim, ranges}, kept[r][i]));
     }
   });
   for (std::size_t r = 0; r < kRanks; ++r) out.worst_peak = std::max(out.worst_peak, static_cast<double>(accounts[r]->peak()) / static_cast<double>(shard_bytes[r]));

@@ -10,7 +10,8 @@
 int main(int argc, char** argv) {
   const std::vector<std::pair<std::string, std::function<std::vector<bench::Row>()>>> groups = {
       {"calls", bench::calls}, {"spawn", bench::spawn}, {"handover", bench::handover}, {"layer", bench::layer}, {"step", bench::step},
-      {"tokenizer", bench::tokenizer}};
+      {"load", bench::load}, {"tokenizer", bench::tokenizer},
+      {"qwen", bench::qwen}};
   std::string path = "build/bench/results.json";
   std::vector<std::string> wanted;
   for (int i = 1; i < argc; ++i) {

@@ -9,14 +9,14 @@ namespace bench {
 
 /// One line of build/bench/results.json. ratio = value / baseline.
 struct Row {
-  std::string name;
-  std::optional<double> value;
-  std::string unit;
-  std::optional<double> baseline;
-  std::optional<double> ratio;
-  std::string target;            ///< "ratio <= 0.7"
-  std::optional<bool> met;       ///< Null: reported only, or not measured.
-  std::string reason;            ///< Spread, or why there is no value.
+  std::string name = {};
+  std::optional<double> value = {};
+  std::string unit = {};
+  std::optional<double> baseline = {};
+  std::optional<double> ratio = {};
+  std::string target = {};            ///< "ratio <= 0.7"
+  std::optional<bool> met = {};       ///< Null: reported only, or not measured.
+  std::string reason = {};            ///< Spread, or why there is no value.
 };
 
 /// Median of `rounds` interleaved pairs: value() and baseline() one after the other each time, so that both

@@ -15,6 +15,8 @@ namespace bench {
 [[nodiscard]] std::vector<Row> handover();   ///< handover.*
 [[nodiscard]] std::vector<Row> layer();      ///< host.layer_vs_hand
 [[nodiscard]] std::vector<Row> step();       ///< step.overhead
+[[nodiscard]] std::vector<Row> load();       ///< qwen.load*
 [[nodiscard]] std::vector<Row> tokenizer();  ///< tokenizer.mb_per_s
+[[nodiscard]] std::vector<Row> qwen();       ///< qwen.step_vs_transformers.*, qwen.generate
 
 }  // namespace bench

@@ -91,7 +91,7 @@ TEST(StampsProgram, RunsToTheEnd) {
   Program program(small_run(data, out.path(), "3"));
   EXPECT_EQ(program.ends(), 0) << program.said();
   EXPECT_THAT(program.said(), ::testing::AllOf(HasSubstr("held-out loss"), HasSubstr("unseen"), HasSubstr("peak MiB")));
-  EXPECT_THAT(out.names(), ElementsAre("loss.svg", "results.json"));
+  EXPECT_THAT(out.names(), ElementsAre("loss.svg", "report.html", "results.json"));
 }
 
 TEST(StampsProgram, InterruptFinishesTheStepWritesAndLeavesWith130) {
@@ -102,7 +102,7 @@ TEST(StampsProgram, InterruptFinishesTheStepWritesAndLeavesWith130) {
   ASSERT_TRUE(program.says("step    2/")) << program.said();
   program.interrupt();
   EXPECT_EQ(program.ends(), 130) << program.said();
-  EXPECT_THAT(out.names(), ElementsAre("loss.svg", "results.json"));
+  EXPECT_THAT(out.names(), ElementsAre("loss.svg", "report.html", "results.json"));
   EXPECT_THAT(content_of(out / "results.json"), ::testing::AllOf(HasSubstr("\"stopped\": true"), HasSubstr("\"held_out\": null")));
 }
 

@@ -7,6 +7,7 @@
 
 #include <troupe/base/text.hpp>
 
+#include "caption_folder.hpp"
 #include "jsonl.hpp"
 #include "natural_order.hpp"
 #include "tar.hpp"
@@ -95,6 +96,8 @@ Result<std::unique_ptr<RecordSource>> open_records(const std::string& path, cons
     using Source = typename decltype(source)::value_type;
     return std::make_unique<Source>(std::move(*source));
   };
+  std::error_code ignored;
+  if (fs::is_directory(path, ignored)) return owned(CaptionFolder::open(path, options));
   if (fs::path(path).extension() == ".tar") return owned(TarRecords::open(path, options));
   return owned(RecordFile::open(path, options));
 }

@@ -48,7 +48,8 @@ enum class LineBreaks : std::uint8_t {
 struct RecordOptions {
   std::string picture_root = {};   ///< Relative paths of pictures start here; empty: in the folder of the file that names them.
   LineBreaks line_breaks = LineBreaks::kDrop;
-  std::string caption_prompt = "Describe the picture.";   ///< What the user asks where a sample of a tar has a caption and no conversation.
+  std::string caption_prompt = "Describe the picture.";   ///< What the user asks where a sample has a caption and no conversation.
+  std::string caption_language = "en";   ///< Which of the languages in Tux Paint's captions.
 };
 
 /// One record from JSON, in LLaVA's or ShareGPT's form ("conversations" of {"from", "value"}) or as chat messages ("messages" of {"role", "content"}).
@@ -75,8 +76,8 @@ class RecordSource {
   [[nodiscard]] virtual troupe::Result<Record> read(std::int64_t number) const = 0;
 };
 
-/// Opens a file of records: *.tar as WebDataset, anything else as JSON lines or a JSON array of records.
-/// Fails with: kIo; kBadData for a broken archive or array, and for a file without records.
+/// Opens records: a folder as pictures with captions (CaptionFolder), *.tar as WebDataset (TarRecords), anything else as JSON lines or a JSON array (RecordFile).
+/// Fails with: kIo; kBadData for a broken archive or array, and when there is no record.
 [[nodiscard]] troupe::Result<std::unique_ptr<RecordSource>> open_records(const std::string& path, const RecordOptions& options = {});
 
 /// Checks every record of a source, so that a bad line shows before training and not after an hour of it.

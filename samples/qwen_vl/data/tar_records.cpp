@@ -7,6 +7,7 @@
 
 #include <troupe/base/text.hpp>
 
+#include "caption.hpp"
 #include "natural_order.hpp"
 #include "tar.hpp"
 
@@ -43,31 +44,6 @@ std::string extensions_of(const TarSample& sample) {
   return out.size() > 80 ? out.substr(0, 80) + "..." : out;
 }
 
-/// nlohmann's own check, which its parser applies to strings.
-bool is_utf8(const std::string& content) {
-  try {
-    return !json(content).dump().empty();
-  } catch (const json::type_error&) {
-    return false;
-  }
-}
-
-std::string without_end_of_line(std::string out) {
-  while (!out.empty() && (out.back() == '\n' || out.back() == '\r')) out.pop_back();
-  return out;
-}
-
-/// A caption as what an assistant says of the pictures.
-Record record_of(const std::string& caption, std::vector<PictureSource> pictures, const std::string& where, const std::string& prompt) {
-  Turn asked{"user", std::vector<Part>(pictures.size(), Part{Part::Kind::kImage})};
-  asked.parts.push_back({Part::Kind::kText, prompt});
-  Record out;
-  out.conversation.turns = {std::move(asked), Turn{"assistant", {Part{Part::Kind::kText, caption}}}};
-  out.pictures = std::move(pictures);
-  out.where = where;
-  return out;
-}
-
 /// What a .json file beside pictures says.
 struct Words {
   bool has_conversation = false;
@@ -79,7 +55,7 @@ Words words_in(const std::string& content) {
   if (root.is_discarded()) return {.has_conversation = true, .caption = {}};   // parse_record() says what is wrong with it
   if (!root.is_object()) return {};
   const auto caption = root.find("caption");
-  return {root.contains("conversations") || root.contains("messages"), caption != root.end() && caption->is_string() ? without_end_of_line(caption->get<std::string>()) : ""};
+  return {root.contains("conversations") || root.contains("messages"), caption != root.end() && caption->is_string() ? caption->get<std::string>() : ""};
 }
 
 }  // namespace
@@ -150,13 +126,14 @@ Result<Record> TarRecords::read(std::int64_t number) const {
   if (const auto* file = find(sample, "txt"); file != nullptr) {
     const auto content = tar_.read(file->member);
     if (!content) return troupe::fail(content.error());
-    if (!is_utf8(*content)) return troupe::fail(Errc::kBadData, text(where, ": member '", file->member.name, "' is no UTF-8 text"));
-    caption = without_end_of_line(*content);
+    auto words = caption_in(*content, text(where, ": member '", file->member.name, "'"), options_.caption_language);
+    if (!words) return troupe::fail(words.error());
+    caption = std::move(*words);
   }
   if (caption.empty()) {
     return troupe::fail(Errc::kBadData, text(where, ": expected a .json with 'conversations', 'messages' or 'caption', or a .txt with a caption, got ", extensions_of(sample)));
   }
-  return record_of(caption, std::move(*pictures), where, options_.caption_prompt);
+  return caption_record(std::move(caption), std::move(*pictures), options_.caption_prompt, where);
 }
 
 }  // namespace qwen_vl

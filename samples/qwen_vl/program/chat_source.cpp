@@ -3,70 +3,22 @@
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
-#include <fstream>
 #include <numeric>
 #include <random>
 
 #include <troupe/base/text.hpp>
 
 namespace qwen_vl {
-namespace {
 
-namespace fs = std::filesystem;
 using troupe::Errc;
 using troupe::Exception;
 using troupe::Result;
 using troupe::text;
 
-std::string first_line(const fs::path& file) {
-  std::ifstream in(file);
-  std::string line;
-  std::getline(in, line);
-  return line;
-}
-
-/// Pictures with captions beside them, in order of their paths.
-class CaptionFolder final : public RecordSource {
- public:
-  CaptionFolder(const fs::path& folder, std::string question) : question_(std::move(question)) {
-    std::error_code error;
-    for (fs::recursive_directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
-      if (at->path().extension() != ".png") continue;
-      std::string caption = first_line(fs::path(at->path()).replace_extension(".txt"));
-      if (!caption.empty()) all_.push_back({at->path().string(), std::move(caption)});
-    }
-    std::ranges::sort(all_, {}, &Captioned::picture);   // the order of a folder is the file system's
-  }
-  [[nodiscard]] std::int64_t size() const override { return static_cast<std::int64_t>(all_.size()); }
-  [[nodiscard]] Result<Record> read(std::int64_t number) const override {
-    if (number < 0 || number >= size()) return troupe::fail(Errc::kInvalidArgument, text("record ", number, " of ", size()));
-    const Captioned& one = all_[static_cast<std::size_t>(number)];
-    Record out;
-    out.where = one.picture;
-    out.pictures = {{.name = one.picture}};
-    out.conversation.turns = {{"user", {{.kind = Part::Kind::kImage}, {Part::Kind::kText, question_}}}, {"assistant", {{Part::Kind::kText, one.caption}}}};
-    return out;
-  }
-
- private:
-  struct Captioned {
-    std::string picture, caption;
-  };
-  std::string question_;
-  std::vector<Captioned> all_;
-};
-
-}  // namespace
-
 Result<std::unique_ptr<RecordSource>> open_data(const std::string& path, const std::string& question) {
   std::error_code error;
-  if (!fs::exists(path, error)) {
-    return troupe::fail(Errc::kIo, text("data ", path, " is not there; tools/setup installs tuxpaint-stamps-default, or name a file of yours by --data"));
-  }
-  if (!fs::is_directory(path, error)) return open_records(path, {.caption_prompt = question});
-  auto out = std::make_unique<CaptionFolder>(path, question);
-  if (out->size() == 0) return troupe::fail(Errc::kBadData, text("data folder ", path, ": expected PNG pictures with captions (name.txt) beside them, found none"));
-  return out;
+  if (std::filesystem::exists(path, error)) return open_records(path, {.caption_prompt = question});
+  return troupe::fail(Errc::kIo, text("data ", path, " is not there; tools/setup installs tuxpaint-stamps-default, or name a file of yours by --data"));
 }
 
 ChatSource::ChatSource(const ChatSourceConfig& config)

@@ -29,9 +29,7 @@ struct ChatSourceConfig {
   }
 };
 
-/// Records by number: a file (JSON Lines, JSON array, tar), or a folder in which pictures (PNG) have captions beside them (name.txt, first line), like
-/// Tux Paint's stamps, each asked about by `question`.
-/// Fails with: kIo; kBadData when there is no record.
+/// open_records(), with `question` for captions, and what to do when there is nothing at `path`. Fails with: kIo; kBadData when there is no record.
 [[nodiscard]] troupe::Result<std::unique_ptr<RecordSource>> open_data(const std::string& path, const std::string& question);
 
 /// Batches of conversations for training or evaluation, on an actor of its own. Resumable: the state is the number of batches made.

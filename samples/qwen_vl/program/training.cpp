@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include <troupe/base/text.hpp>
+#include <troupe/train/report_stage.hpp>
 #include <troupe/train/resume.hpp>
 
 #include "answers.hpp"
@@ -166,6 +167,10 @@ Result<Training> train(const TrainConfig& config, std::stop_token stop) {
     if (auto ok = resume(*job, config, out); !ok) return troupe::fail(ok.error());
   }
   if (auto ok = fit(*job, config, stop, out); !ok) return troupe::fail(ok.error());
+  for (auto stage : {troupe::report_stage(job->model.vision, out.last.peak_bytes["vision"], 1min), troupe::report_stage(job->model.language, out.last.peak_bytes["language"], 1min)}) {
+    if (!stage) return troupe::fail(stage.error());
+    out.stages.push_back(std::move(*stage));
+  }
   out.folder = config.out + "/model";
   if (auto ok = save_checkpoint(job->model, job->preparation.model, out.folder); !ok) return troupe::fail(ok.error());
   if (auto ok = write_preparation(job->preparation, out.folder); !ok) return troupe::fail(ok.error());

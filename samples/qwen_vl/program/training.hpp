@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <troupe/stage/report.hpp>
+#include <troupe/train/report.hpp>
 
 #include "train_config.hpp"
 
@@ -25,6 +26,7 @@ struct Training {
   std::int64_t patches = 0, tokens = 0;     ///< Of this run.
   troupe::StepReport last;                  ///< Of the last step: bytes, peaks, seconds by phase.
   std::int64_t vision_parameters = 0, language_parameters = 0;
+  std::vector<troupe::ReportStage> stages;  ///< Layouts, for the report.
   std::vector<Answer> answers;
   bool stopped = false;
   std::string folder;                       ///< Of the model.

@@ -70,7 +70,8 @@ void Bpe::merge_short(std::vector<Scratch::Symbol>& symbols) const {
 }
 
 void Bpe::merge_long(Scratch& scratch) const {
-  auto& [symbols, heap] = scratch;
+  auto& symbols = scratch.symbols;
+  auto& heap = scratch.heap;
   const auto count = static_cast<std::uint32_t>(symbols.size());
   const auto push = [&](std::uint32_t at) {
     const std::uint32_t after = symbols[at].after;

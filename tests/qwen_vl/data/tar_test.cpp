@@ -170,7 +170,7 @@ TEST(TarRecords, NamesTheSampleThatIsWrong) {
   const Folder folder;
   const auto refused = [&](const std::string& members) { return (*open_records(folder.write("a.tar", members + kEnd)))->read(0).error(); };
   EXPECT_THAT(refused(member("k.json", "{")).message, AllOf(HasSubstr("a.tar: k: "), HasSubstr("no valid JSON")));
-  EXPECT_THAT(refused(member("k.txt", "\xff") + member("k.png", "x")).message, HasSubstr("k.txt' is no UTF-8"));
+  EXPECT_THAT(refused(member("k.txt", "\xff") + member("k.png", "x")).message, HasSubstr("k.txt': is no UTF-8"));
   EXPECT_THAT(refused(member("k.txt", "t") + member("k.png", "")).message, HasSubstr("k.png' is empty"));
   const auto count = refused(member("k.json", R"({"messages": [{"role": "user", "content": "<image><image>"}]})") + member("k.png", "x"));
   EXPECT_EQ(count.code, Errc::kMismatch);
