@@ -1,6 +1,7 @@
 #include "rope.hpp"
 
 #include <ATen/ATen.h>
+#include <torch/csrc/autograd/custom_function.h>
 
 namespace qwen_vl {
 namespace {
@@ -16,19 +17,42 @@ at::Tensor frequencies(std::int64_t dim, double theta, at::ScalarType dtype, con
 
 /// Angles [..., D/2] for all heads.
 Rotation rotation_of(const at::Tensor& angles) {
-  const at::Tensor both = at::cat({angles, angles}, -1).unsqueeze(-2);
-  return {both.cos(), both.sin()};
+  const at::Tensor each = angles.unsqueeze(-2);
+  return {each.cos(), each.sin()};
 }
+
+using torch::autograd::AutogradContext;
+using torch::autograd::variable_list;
+
+/// (a, b) -> (a cos - b sin, b cos + a sin) for the halves of each head, written once; `sign` -1 turns back.
+at::Tensor turned(const at::Tensor& x, const at::Tensor& cosine, const at::Tensor& sine, int sign) {
+  at::Tensor out = at::empty(x.sizes(), x.options());
+  const std::int64_t half = x.size(-1) / 2;
+  const at::Tensor a = x.narrow(-1, 0, half), b = x.narrow(-1, half, half);
+  at::Tensor first = out.narrow(-1, 0, half), second = out.narrow(-1, half, half);
+  at::mul_out(first, a, cosine).addcmul_(b, sine, -sign);
+  at::mul_out(second, b, cosine).addcmul_(a, sine, sign);
+  return out;
+}
+
+/// One operator for autograd instead of six: its derivative is the turn back.
+struct TurnHalves : torch::autograd::Function<TurnHalves> {
+  static at::Tensor forward(AutogradContext* ctx, const at::Tensor& x, const at::Tensor& cosine, const at::Tensor& sine) {
+    ctx->save_for_backward({cosine, sine});
+    return turned(x, cosine, sine, 1);
+  }
+  static variable_list backward(AutogradContext* ctx, variable_list gradients) {
+    const auto saved = ctx->get_saved_variables();
+    return {turned(gradients[0], saved[0], saved[1], -1), {}, {}};
+  }
+};
 
 }  // namespace
 
 at::Tensor rotate(const at::Tensor& x, const Rotation& rotation, RotateIn precision) {
   const at::ScalarType dtype = x.scalar_type();
   const at::ScalarType inside = precision == RotateIn::kTablePrecision ? rotation.cosine.scalar_type() : dtype;
-  const at::Tensor wide = x.to(inside);
-  const auto halves = wide.chunk(2, -1);
-  const at::Tensor turned = at::cat({halves[1].neg(), halves[0]}, -1);
-  return (wide * rotation.cosine.to(inside) + turned * rotation.sine.to(inside)).to(dtype);
+  return TurnHalves::apply(x.to(inside), rotation.cosine.to(inside), rotation.sine.to(inside)).to(dtype);
 }
 
 Rotation vision_rotation(const at::Tensor& coordinates, std::int64_t head_dim, double theta, at::ScalarType dtype) {
