@@ -8,9 +8,10 @@
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
-#include <toml++/toml.h>
 
 #include <troupe/base/text.hpp>
+
+#include "common/settings.hpp"
 
 namespace stamps {
 namespace {
@@ -19,62 +20,22 @@ using troupe::Errc;
 using troupe::Result;
 using troupe::text;
 
-using Target = std::variant<std::string*, std::int64_t*, double*>;
-struct Key {
-  Target target;
-  std::string help;
-};
-
-std::map<std::string, Key> keys_of(Config& c) {
+samples::Settings settings_of(Config& c) {
   return {{"data", {&c.data, "folder of pictures (PNG) with captions beside them"}},
-          {"out", {&c.out, "folder for results.json and loss.svg"}},
+          {"out", {&c.out, "folder for results.json, loss.svg, report.html and checkpoints"}},
           {"steps", {&c.steps, "optimizer steps"}},
           {"batch", {&c.batch, "pictures per step"}},
           {"micro_batches", {&c.micro_batches, "parts a batch is cut into"}},
           {"seed", {&c.seed, "of initial values and order"}},
           {"log_every", {&c.log_every, "steps between lines when there is no terminal"}},
+          {"save_every", {&c.save_every, "steps between checkpoints that --resume goes on from; 0: none"}},
+          {"resume", {&c.resume, "go on from the newest checkpoint in out"}},
           {"learning_rate", {&c.learning_rate, "peak, after the warm-up"}},
           {"width", {&c.width, "of both models"}},
           {"heads", {&c.heads, "of both models"}},
           {"layers", {&c.layers, "of both models"}},
           {"vision", {&c.vision, "mesh of the encoder, e.g. dp=1,sp=2"}},
           {"language", {&c.language, "mesh of the decoder, e.g. tp=2"}}};
-}
-
-/// One value of the file into its place; what was expected when it does not fit.
-std::string take(const toml::node& node, Target target) {
-  if (auto* const* to = std::get_if<std::string*>(&target)) {
-    if (const auto value = node.value_exact<std::string>()) return **to = *value, "";
-    return "a string";
-  }
-  if (auto* const* to = std::get_if<std::int64_t*>(&target)) {
-    if (const auto value = node.value_exact<std::int64_t>()) return **to = *value, "";
-    return "a whole number";
-  }
-  if (const auto value = node.value<double>()) return *std::get<double*>(target) = *value, "";
-  return "a number";
-}
-
-Result<void> read_file(const std::string& path, std::map<std::string, Key>& keys) {
-  toml::table table;
-  try {
-    table = toml::parse_file(path);
-  } catch (const toml::parse_error& error) {
-    const auto& begin = error.source().begin;
-    return troupe::fail(Errc::kInvalidArgument, text("config ", path, ", line ", begin.line, ": ", error.description()));
-  }
-  for (const auto& [name, node] : table) {
-    const auto found = keys.find(std::string(name.str()));
-    if (found == keys.end()) {
-      std::string known;
-      for (const auto& [key, unused] : keys) known += (known.empty() ? "" : ", ") + key;
-      return troupe::fail(Errc::kInvalidArgument, text("config ", path, ": unknown key '", name.str(), "'; accepted: ", known));
-    }
-    if (const std::string expected = take(node, found->second.target); !expected.empty()) {
-      return troupe::fail(Errc::kInvalidArgument, text("config ", path, ", line ", node.source().begin.line, ": '", name.str(), "' must be ", expected));
-    }
-  }
-  return {};
 }
 
 /// The axes that the stage's module and edges know; on another its ranks would be idle copies.
@@ -110,12 +71,15 @@ Result<void> check(const Config& c) {
 
 Result<Parsed> parse(int argc, char** argv) {
   Parsed out;
-  auto keys = keys_of(out.config);
+  const auto settings = settings_of(out.config);
   CLI::App app{"Trains a small vision-language model on Tux Paint's stamps: pictures in, captions out."};
   std::string file;
   app.add_option("--config", file, "TOML file with the options below as keys; flags win");
   std::map<std::string, std::string> flags;
-  for (const auto& [name, key] : keys) app.add_option("--" + name, flags[name], key.help);
+  for (const auto& [name, setting] : settings) {
+    auto* const option = app.add_option("--" + name, flags[name], setting.help);
+    if (std::holds_alternative<bool*>(setting.target)) option->expected(0, 1);
+  }
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
@@ -123,19 +87,12 @@ Result<Parsed> parse(int argc, char** argv) {
     return out;
   }
   if (!file.empty()) {
-    if (auto read = read_file(file, keys); !read) return troupe::fail(read.error());
+    if (auto read = samples::read_settings(file, settings); !read) return troupe::fail(read.error());
   }
   for (const auto& [name, given] : flags) {
     if (app.count("--" + name) == 0) continue;
-    const bool is_string = std::holds_alternative<std::string*>(keys.at(name).target);
-    try {
-      const auto table = toml::parse(is_string ? "v = '" + given + "'" : "v = " + given);
-      if (const std::string expected = take(*table.get("v"), keys.at(name).target); !expected.empty()) {
-        return troupe::fail(Errc::kInvalidArgument, text("--", name, " must be ", expected, ", got '", given, "'"));
-      }
-    } catch (const toml::parse_error&) {
-      return troupe::fail(Errc::kInvalidArgument, text("--", name, ": can't read '", given, "'"));
-    }
+    const bool is_switch = given.empty() && std::holds_alternative<bool*>(settings.at(name).target);
+    if (auto ok = samples::set(settings, name, is_switch ? "true" : given); !ok) return troupe::fail(ok.error());
   }
   if (auto ok = check(out.config); !ok) return troupe::fail(ok.error());
   return out;

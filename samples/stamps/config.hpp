@@ -17,6 +17,8 @@ struct Config {
   std::int64_t micro_batches = 1;
   std::int64_t seed = 7;
   std::int64_t log_every = 10;       ///< Lines without a terminal.
+  std::int64_t save_every = 100;     ///< Steps between checkpoints; 0: none.
+  bool resume = false;               ///< Go on from the newest.
   double learning_rate = 1.5e-3;
   std::int64_t width = 192;
   std::int64_t heads = 6;

@@ -3,7 +3,7 @@
 
 #include "config.hpp"
 #include "report.hpp"
-#include "stop.hpp"
+#include "common/stop.hpp"
 #include "train.hpp"
 
 namespace {
@@ -34,7 +34,7 @@ int run(int argc, char** argv) {
   const auto parsed = stamps::parse(argc, argv);
   if (!parsed) return complain(parsed.error());
   if (parsed->exit_code >= 0) return parsed->exit_code;
-  stamps::StopOnSignal stop;
+  samples::StopOnSignal stop;
   const auto outcome = stamps::train(parsed->config, stop.token());
   if (!outcome) return complain(outcome.error());
   print(*outcome);

@@ -50,7 +50,10 @@ troupe::ReportPage page_of(const Config& config, const Outcome& outcome) {
   troupe::ReportPage out{.title = "Stamps: a vision-language model, each module in its own layout"};
   out.subtitle = text("vision {", config.vision, "}, language {", config.language, "}, batch ", config.batch);
   out.figures = figures_of(outcome);
-  if (!outcome.losses.empty()) out.curves = {loss_curve(outcome), {.title = "Throughput", .unit = "patches per second", .values = outcome.patches_per_second}};
+  if (!outcome.losses.empty()) {
+    const std::int64_t before = std::ssize(outcome.losses) - std::ssize(outcome.patches_per_second);   // steps of the run that this one resumed
+    out.curves = {loss_curve(outcome), {.title = "Throughput", .unit = "patches per second", .values = outcome.patches_per_second, .first_step = before + 1}};
+  }
   out.pictures = {pictures_of(outcome, true), pictures_of(outcome, false)};
   out.stages = outcome.stages;
   for (const auto& [edge, bytes] : outcome.bytes_by_edge) out.edges.push_back({edge, bytes.referenced, bytes.copied});

@@ -59,6 +59,8 @@ class TrainingSource {
  public:
   explicit TrainingSource(const SourceConfig& config) : config_(config) {}
   std::optional<Batch> next();
+  [[nodiscard]] std::string state() const { return std::to_string(made_); }
+  void restore(const std::string& state) { made_ = std::stoll(state); }
 
  private:
   SourceConfig config_;
@@ -80,6 +82,9 @@ class HeldOutSource {
  public:
   explicit HeldOutSource(const SourceConfig& config) : config_(config) {}
   std::optional<Batch> next();
+  /// A run is saved between steps, and looks at the held-out examples when it has trained: always at their beginning.
+  [[nodiscard]] std::string state() const { return "start"; }
+  void restore(const std::string& /*unused*/) { show_ = Show::kTrue, at_ = 0; }
 
  private:
   SourceConfig config_;

@@ -5,11 +5,14 @@
 #include <cstdio>
 #include <utility>
 
+#include <nlohmann/json.hpp>
+
 #include <troupe/train/report_stage.hpp>
+#include <troupe/train/resume.hpp>
 
 #include "captions.hpp"
 #include "job.hpp"
-#include "progress.hpp"
+#include "common/progress.hpp"
 
 namespace stamps {
 namespace {
@@ -37,12 +40,38 @@ void remember(const troupe::StepReport& report, Outcome& outcome) {
   for (const auto& [edge, bytes] : report.bytes_by_edge) outcome.bytes_by_edge[edge] = {bytes.referenced, bytes.copied};
 }
 
+std::string checkpoints_of(const Config& config) { return config.out + "/checkpoints"; }
+
+/// The losses so far travel with the checkpoint, for the curve.
+Result<void> save(const Job& job, const troupe::Optimizer& optimizer, const Config& config, const Outcome& outcome) {
+  const auto saved = troupe::save_training(job.graph, optimizer, {.folder = checkpoints_of(config), .note = nlohmann::json(outcome.losses).dump()});
+  if (!saved) return troupe::fail(saved.error());
+  return {};
+}
+
+Result<void> resume(const Job& job, const troupe::Optimizer& optimizer, const Config& config, Outcome& outcome) {
+  const auto saved = troupe::latest_training(checkpoints_of(config));
+  if (!saved) return troupe::fail(saved.error());
+  if (!*saved) {
+    std::printf("nothing to resume in %s: starting at step 1\n", checkpoints_of(config).c_str());
+    return {};
+  }
+  if (auto ok = troupe::resume_training(job.graph, optimizer, **saved); !ok) return ok;
+  const auto losses = nlohmann::json::parse((*saved)->note, nullptr, false);
+  if (losses.is_array()) outcome.losses = losses.get<std::vector<double>>();
+  std::printf("resumed from %s\n", (*saved)->path.c_str());
+  return {};
+}
+
 Result<void> fit(Job& job, const Config& config, const std::stop_token& stop, Outcome& outcome) {
   const auto optimizer = make_optimizer(job.graph, config);
   if (!optimizer) return troupe::fail(optimizer.error());
+  if (config.resume) {
+    if (auto ok = resume(job, *optimizer, config, outcome); !ok) return ok;
+  }
   const auto start = std::chrono::steady_clock::now();
-  Progress progress(config.steps, config.log_every);
-  for (std::int64_t step = 0; step < config.steps; ++step) {
+  samples::Progress progress(optimizer->steps() + 1, config.steps, config.log_every);
+  while (optimizer->steps() < config.steps) {
     const auto report = job.graph.step(*optimizer, {.source = job.training.id(), .micro_batches = static_cast<int>(config.micro_batches), .stop = stop});
     if (!report && report.error().code == Errc::kClosed && stop.stop_requested()) {
       outcome.stopped = true;
@@ -54,8 +83,14 @@ Result<void> fit(Job& job, const Config& config, const std::stop_token& stop, Ou
     }
     remember(*report, outcome);
     progress.step(*report, report->samples * kPatches);
+    if (config.save_every > 0 && report->step % config.save_every == 0) {
+      if (auto ok = save(job, *optimizer, config, outcome); !ok) return ok;
+    }
   }
   progress.finish();
+  if (outcome.stopped && config.save_every > 0) {
+    if (auto ok = save(job, *optimizer, config, outcome); !ok) return ok;
+  }
   outcome.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return {};
 }

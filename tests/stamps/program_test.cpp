@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 
@@ -94,6 +95,35 @@ TEST(StampsProgram, RunsToTheEnd) {
   EXPECT_THAT(out.names(), ElementsAre("loss.svg", "report.html", "results.json"));
 }
 
+/// From "losses" on: the curve and what follows of results.json.
+std::string losses_in(const std::string& results) {
+  const std::size_t begin = results.find("\"losses\"");
+  return results.substr(begin, results.find(']', begin) - begin);
+}
+
+// A run of 6 steps against one that was killed after step 4, in the middle of saving step 5, and resumed: the same bits.
+TEST(StampsProgram, AResumedRunHasTheLossesOfOneThatWasNeverStopped) {
+  Folder data;
+  Folder whole;
+  Folder cut;
+  test::write_stamps(data, 60);
+  const auto with = [](std::vector<std::string> options, const std::vector<std::string>& more) {
+    options.insert(options.end(), more.begin(), more.end());
+    return options;
+  };
+  Program straight(with(small_run(data, whole.path(), "6"), {"--save_every", "0"}));
+  ASSERT_EQ(straight.ends(), 0) << straight.said();
+  Program first(with(small_run(data, cut.path(), "6"), {"--save_every", "2"}));
+  ASSERT_EQ(first.ends(), 0) << first.said();
+  std::filesystem::remove_all(cut.path() + "/checkpoints/step-00000006");
+  std::filesystem::create_directories(cut.path() + "/checkpoints/step-00000005.part");
+  Program second(with(small_run(data, cut.path(), "6"), {"--save_every", "2", "--resume"}));
+  ASSERT_EQ(second.ends(), 0) << second.said();
+  EXPECT_THAT(second.said(), HasSubstr("resumed from"));
+  EXPECT_THAT(second.said(), ::testing::Not(HasSubstr("step    4/")));
+  EXPECT_EQ(losses_in(content_of(cut / "results.json")), losses_in(content_of(whole / "results.json")));
+}
+
 TEST(StampsProgram, InterruptFinishesTheStepWritesAndLeavesWith130) {
   Folder data;
   Folder out;
@@ -102,7 +132,7 @@ TEST(StampsProgram, InterruptFinishesTheStepWritesAndLeavesWith130) {
   ASSERT_TRUE(program.says("step    2/")) << program.said();
   program.interrupt();
   EXPECT_EQ(program.ends(), 130) << program.said();
-  EXPECT_THAT(out.names(), ElementsAre("loss.svg", "report.html", "results.json"));
+  EXPECT_THAT(out.names(), ElementsAre("checkpoints", "loss.svg", "report.html", "results.json"));
   EXPECT_THAT(content_of(out / "results.json"), ::testing::AllOf(HasSubstr("\"stopped\": true"), HasSubstr("\"held_out\": null")));
 }
 

@@ -12,7 +12,7 @@
 
 #include "page.hpp"
 #include "pictures.hpp"
-#include "stop.hpp"
+#include "common/stop.hpp"
 
 namespace stamps {
 namespace {
@@ -70,7 +70,7 @@ TEST(Report, ARunOfNoStepsIsWhole) {
 }
 
 TEST(StopOnSignal, InterruptBecomesAStopToken) {
-  StopOnSignal stop;
+  samples::StopOnSignal stop;
   EXPECT_FALSE(stop.requested());
   kill(getpid(), SIGINT);
   for (int i = 0; i < 5000 && !stop.requested(); ++i) usleep(1000);
