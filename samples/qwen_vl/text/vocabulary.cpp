@@ -136,19 +136,17 @@ class Trainer {
   std::vector<std::uint64_t> touched_;
 };
 
-/// Adds merges and their tokens to `parts`, up to `room` tokens.
+/// Adds merges and their tokens to `parts`, up to `room` tokens. No two merges make the same token: what stands between two borders is cut
+/// the same way wherever it stands.
 void learn(Trainer trainer, std::int64_t room, std::int64_t least, TokenizerParts& parts) {
-  std::unordered_map<std::string, std::uint32_t> ids;
-  for (std::uint32_t id = 0; id < parts.tokens.size(); ++id) ids.emplace(parts.tokens[id], id);
   while (static_cast<std::int64_t>(parts.tokens.size()) < room) {
     const auto pair = trainer.best(least);
     if (!pair) return;
     const auto [left, right] = *pair;
-    // Two pairs can make one token ("ab" "c", "a" "bc"): then the second merge adds no token.
-    const auto [at, fresh] = ids.try_emplace(parts.tokens[left] + parts.tokens[right], static_cast<std::uint32_t>(parts.tokens.size()));
-    if (fresh) parts.tokens.push_back(at->first);
-    parts.merges.push_back({left, right, at->second});
-    trainer.merge(left, right, at->second);
+    const auto result = static_cast<std::uint32_t>(parts.tokens.size());
+    parts.merges.push_back({left, right, result});
+    parts.tokens.push_back(parts.tokens[left] + parts.tokens[right]);
+    trainer.merge(left, right, result);
   }
 }
 
