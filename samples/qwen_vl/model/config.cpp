@@ -190,6 +190,12 @@ Result<void> check(const LanguageConfig& language) {
   return {};
 }
 
+/// transformers refuses "2.0" where it wants an integer.
+json whole_if_whole(double value) {
+  const auto whole = static_cast<std::int64_t>(value);
+  return static_cast<double>(whole) == value ? json(whole) : json(value);
+}
+
 }  // namespace
 
 Result<void> check(const ModelConfig& config) {
@@ -246,7 +252,7 @@ std::string config_json(const ModelConfig& config) {
                           {"intermediate_size", vision.intermediate}, {"out_hidden_size", vision.out_hidden}, {"in_channels", vision.channels},
                           {"patch_size", vision.patch}, {"temporal_patch_size", vision.temporal_patch}, {"spatial_merge_size", vision.merge},
                           {"window_size", vision.window}, {"fullatt_block_indexes", vision.full_attention}, {"hidden_act", "silu"},
-                          {"tokens_per_second", config.tokens_per_second}, {"initializer_range", vision.initial_deviation}};
+                          {"tokens_per_second", whole_if_whole(config.tokens_per_second)}, {"initializer_range", vision.initial_deviation}};
   return out.dump(2) + "\n";
 }
 

@@ -26,10 +26,10 @@ Result<void> check_axes(const char* stage, const troupe::Mesh& mesh, const std::
 
 Result<troupe::Runtime> make_runtime(const LayoutOptions& options) {
   troupe::RuntimeOptions out;
-  out.environment = troupe::torch_environment({.track_memory = options.device_bytes > 0});
-  if (options.device_bytes > 0) {
+  out.environment = troupe::torch_environment({.track_memory = options.rank_bytes > 0});
+  if (options.rank_bytes > 0) {
     for (int device = 0; device < std::max(options.vision.size(), options.language.size()); ++device) {
-      out.simulated_devices.push_back({text("simulated-", device), options.device_bytes});
+      out.simulated_devices.push_back({text("simulated-", device), 2 * options.rank_bytes});
     }
   }
   return troupe::Runtime::create(std::move(out));
@@ -40,7 +40,7 @@ troupe::StageOptions stage_options(const char* name, const troupe::Mesh& mesh, c
   out.name = name;
   out.mesh = mesh;
   out.dtype = options.dtype;
-  if (options.device_bytes > 0) out.per_rank = {.gpus = 0.5, .gpu_memory_bytes = options.device_bytes / 2};
+  if (options.rank_bytes > 0) out.per_rank = {.gpus = 0.5, .gpu_memory_bytes = options.rank_bytes};
   return out;
 }
 

@@ -21,7 +21,7 @@ struct LayoutOptions {
   troupe::Mesh language = {};                 ///< Axes dp, tp.
   c10::ScalarType dtype = c10::ScalarType::Float;
   std::uint64_t seed = 0;
-  std::int64_t device_bytes = 0;              ///< Budget of each simulated device that a vision and a language rank share; 0: no budget, no count.
+  std::int64_t rank_bytes = 0;                ///< What a rank may hold, of a simulated device that a vision and a language rank share; 0: no budget, no count.
 };
 
 /// Nothing by itself: prompts are put on its edges.

@@ -28,6 +28,7 @@ samples::Settings settings_of(TrainConfig& c) {
           {"language_learning_rate", {&c.language_learning_rate, "peak, of the language model"}},
           {"weight_decay", {&c.weight_decay, "decoupled"}},
           {"clip", {&c.clip, "largest global gradient norm; 0: none"}},
+          {"rank_gib", {&c.rank_gib, "memory that a rank may hold, GiB; 0: an even part of this machine's"}},
           {"vision", {&c.vision, "mesh of the vision tower, axes dp and sp, e.g. dp=2,sp=4"}},
           {"language", {&c.language, "mesh of the language model, axes dp and tp, e.g. tp=2"}},
           {"dtype", {&c.dtype, "float32, bfloat16 or float64"}},
@@ -48,6 +49,7 @@ Result<void> check(const TrainConfig& c) {
     if (!(value > 0)) return troupe::fail(Errc::kInvalidArgument, text(name, " must be > 0, got ", value));
   }
   if (!(c.clip >= 0) || !(c.weight_decay >= 0)) return troupe::fail(Errc::kInvalidArgument, text("clip and weight_decay must be >= 0, got ", c.clip, " and ", c.weight_decay));
+  if (!(c.rank_gib >= 0)) return troupe::fail(Errc::kInvalidArgument, text("rank_gib must be >= 0, got ", c.rank_gib));
   if (c.width % 32 != 0) return troupe::fail(Errc::kInvalidArgument, text("width must be a multiple of 32, got ", c.width));
   if (auto layout = parse_layout(c.vision, c.language, c.dtype); !layout) return troupe::fail(layout.error());
   return {};

@@ -28,6 +28,7 @@ struct TrainConfig {
   double language_learning_rate = 1e-3;
   double weight_decay = 0.01;
   double clip = 1;
+  double rank_gib = 0;                    ///< Memory that a rank may hold; 0: an even part of the machine's.
   std::string vision = "sp=2";
   std::string language = "tp=2";
   std::string dtype = "float32";

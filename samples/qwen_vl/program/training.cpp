@@ -7,6 +7,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include <unistd.h>
+
 #include <troupe/base/text.hpp>
 #include <troupe/train/report_stage.hpp>
 #include <troupe/train/resume.hpp>
@@ -26,7 +28,12 @@ using troupe::Errc;
 using troupe::Result;
 using troupe::text;
 
-constexpr std::int64_t kDeviceBytes = std::int64_t{8} << 30;   // a budget that a small model keeps; counts peaks
+/// What a rank may hold: as told, or its even part of this machine's memory.
+std::int64_t rank_bytes(const TrainConfig& config, const LayoutOptions& layout) {
+  if (config.rank_gib > 0) return static_cast<std::int64_t>(config.rank_gib * static_cast<double>(std::int64_t{1} << 30));
+  const std::int64_t machine = static_cast<std::int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGE_SIZE);
+  return machine / (layout.vision.size() + layout.language.size());
+}
 
 /// Everything of a run that is alive.
 struct Job {
@@ -67,7 +74,7 @@ Result<Job> make_job(const TrainConfig& config) {
   auto layout = parse_layout(config.vision, config.language, config.dtype);
   if (!layout) return troupe::fail(layout.error());
   layout->seed = static_cast<std::uint64_t>(config.seed);
-  layout->device_bytes = kDeviceBytes;
+  layout->rank_bytes = rank_bytes(config, *layout);
   auto model = parallelize(preparation->model, *layout);
   if (!model) return troupe::fail(model.error());
   if (!config.model.empty()) {

@@ -45,6 +45,11 @@ TEST(ParseConfig, WritesWhatItReads) {
   EXPECT_EQ(got->vision.full_attention, config.vision.full_attention);
 }
 
+// transformers 5 refuses a folder whose "tokens_per_second" is 2.0; found by round_trip.py
+TEST(ParseConfig, WritesIntegersAsIntegers) {
+  EXPECT_THAT(config_json(tiny_config()), ::testing::ContainsRegex("\"tokens_per_second\": [0-9]+[,\n]"));
+}
+
 TEST(ParseConfig, NamesFileKeyExpectedAndGot) {
   const std::string rope = R"(, "rope_scaling": {"type": "mrope", "mrope_section": [2, 1, 1]})";
   const std::vector<std::pair<std::string, std::string>> cases = {
