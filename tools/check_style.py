@@ -28,6 +28,11 @@ BANNED = [
     ("ends the process",
      r"(?:\bstd::|(?<![\w:])::|(?:^|[;{}])\s*)(?:quick_exit|_exit|exit|abort|terminate)\s*\(",
      LIBRARY, (), "return an Error"),
+    # poll(2) cannot go through Condition: processes and their pipes are waited for in one place, by a thread of the Clock
+    ("wait in the kernel outside the watcher of processes",
+     r"(?<![\w.>])(?:::)?(?:ppoll|pselect|epoll_p?wait2?|sem_(?:timed)?wait|sigtimedwait|sigwait(?:info)?|(?:clock_)?nanosleep|usleep)\s*\("
+     r"|(?<![\w:.>])::(?:poll|select|pause|sleep)\s*\(",
+     LIBRARY, ("sdk/base/", "actors/src/process/watcher.cpp"), "use Condition, or have the watcher wait"),
     ("handles signals", r"\b(sigaction|std::signal|signal)\s*\(", LIBRARY, (), "signals belong to the host"),
 ]
 
@@ -104,10 +109,15 @@ BAD = [
     ("sdk/stage/src/c.cpp", 'void f() { printf("x"); }\n'),
     ("transport/src/b.cpp", "void f() { std::abort(); }\n"),
     ("transport/src/c.cpp", "void f() {\n  exit(1);\n}\n"),
+    ("actors/src/c.cpp", "auto n = ::ppoll(p, 1, nullptr, nullptr);\n"),
+    ("transport/src/d.cpp", "auto n = ::poll(p, 1, 100);\n"),
+    ("actors/src/process/spawn.cpp", "void f() { usleep(100); }\n"),
 ]
 GOOD = [
     ("sdk/base/src/clock.cpp", "auto t = std::chrono::steady_clock::now();\n"),
     ("actors/src/a.cpp", '// std::thread\nauto s = "printf(";\nstd::thread::id id;\nvoid g() { group.abort(); }\n'),
+    ("actors/src/process/watcher.cpp", "auto n = ::ppoll(p, 1, nullptr, nullptr);\n"),
+    ("transport/src/a.cpp", "void f() { context.poll(); flow::select(x); }\nvoid poll(int);\n"),
     ("actors/src/b.cpp", "namespace a {\nclass B {\n" + "  int f() { return 1; }\n" * 60 + "};\n}\n"),
 ]
 

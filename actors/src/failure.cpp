@@ -79,7 +79,7 @@ void PoolCore::fail_ticket(const CallPtr& call, Error error, int rank) {
       }
     }
   }
-  if (ending != 0) groups.abort(ending, error);
+  if (ending != 0) hosts_->end_generation(groups, ending, error);
   run_later(std::move(to_run));
 }
 
@@ -93,7 +93,7 @@ void PoolCore::fail_pool(Error error) {
     changed_.notify_all();
     room_.notify_all();
   }
-  groups.abort(generation_, error);
+  hosts_->end_generation(groups, generation_, error);
   run_later(std::move(to_run));
 }
 

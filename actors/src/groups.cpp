@@ -39,8 +39,8 @@ void GroupTable::abort(std::uint64_t generation, const Error& why) {
   for (const auto& group : ending) group->abort(why);
 }
 
-AxisGroup::AxisGroup(RankState& state, std::string name, std::string key, int size, int member)
-    : state_(state), name_(std::move(name)), key_(std::move(key)), size_(size), member_(member) {}
+AxisGroup::AxisGroup(RankState& state, std::string name, std::string key, std::vector<int> members, int member)
+    : state_(state), name_(std::move(name)), key_(std::move(key)), members_(std::move(members)), size_(static_cast<int>(members_.size())), member_(member) {}
 
 template <class Operation>
 Result<void> AxisGroup::with_current(Operation operation) {
@@ -48,6 +48,7 @@ Result<void> AxisGroup::with_current(Operation operation) {
     return fail(Errc::kInvalidArgument, text("group '", name_, "' was used inside a verb called by one() or at(): only call() runs on every member"),
                 {.pool = state_.pool.options.name, .rank = state_.index});
   }
+  if (auto ok = state_.pool.can_group(members_); !ok) return fail(std::move(ok.error()));
   if (!inner_ || generation_ != state_.generation) {
     if (inner_) before_ = traffic();
     inner_ = state_.pool.groups.take(state_.pool.services->transport, state_.generation, key_, size_, member_);

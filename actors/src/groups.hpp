@@ -35,7 +35,8 @@ class GroupTable {
 /// first collective of a verb.
 class AxisGroup final : public transport::Group {
  public:
-  AxisGroup(RankState& state, std::string name, std::string key, int size, int member);
+  /// `members`: the ranks in it, in order; this one is members[member].
+  AxisGroup(RankState& state, std::string name, std::string key, std::vector<int> members, int member);
 
   [[nodiscard]] int rank() const noexcept override { return member_; }
   [[nodiscard]] int size() const noexcept override { return size_; }
@@ -57,6 +58,7 @@ class AxisGroup final : public transport::Group {
   RankState& state_;
   std::string name_;
   std::string key_;
+  std::vector<int> members_;
   int size_;
   int member_;
   std::shared_ptr<transport::Group> inner_;

@@ -8,15 +8,20 @@
 
 namespace troupe::detail {
 
-PoolCore::PoolCore(std::shared_ptr<Services> s, PoolOptions o, Placement p, Factory factory)
-    : services(std::move(s)),
-      options(std::move(o)),
-      placement(std::move(p)),
-      factory_(std::move(factory)),
+Result<void> PoolHome::can_group(const std::vector<int>& members) const {
+  const auto away = std::ranges::find_if(members, [this](int rank) { return !workers.empty() && workers[static_cast<std::size_t>(rank)] != worker; });
+  if (away == members.end()) return {};
+  return fail(Errc::kUnavailable, text("rank ", *away, " of pool ", options.name, " lives in worker ", workers[static_cast<std::size_t>(*away)],
+                                       ": groups do not reach over processes in this version; give the pool a mesh that fits into one worker"), {.pool = options.name});
+}
+
+PoolCore::PoolCore(std::shared_ptr<Services> s, PoolOptions o, Placement p, std::shared_ptr<RankHosts> hosts)
+    : PoolHome(std::move(s), std::move(o), std::move(p)),
+      hosts_(std::move(hosts)),
       changed_(services->clock()),
       room_(services->clock()) {
   for (int rank = 0; rank < options.mesh.size(); ++rank) {
-    slots_.push_back(std::make_unique<RankSlot>(*this, rank, services->clock()));
+    slots_.push_back(std::make_unique<RankSlot>(*this, rank, services->clock(), hosts_->host(rank)));
   }
 }
 
@@ -154,6 +159,7 @@ void PoolCore::close() {
     changed_.notify_all();
     room_.notify_all();
   }
+  hosts_->stop();
   run_later(std::move(to_run));
 }
 

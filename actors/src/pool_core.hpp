@@ -13,6 +13,7 @@
 #include <troupe/actors/pool.hpp>
 #include <troupe/actors/runtime.hpp>
 #include "groups.hpp"
+#include "rank_host.hpp"
 #include "wait_graph.hpp"
 
 namespace troupe::detail {
@@ -33,12 +34,27 @@ inline constexpr int kEveryRank = -1;
 inline constexpr int kFreeRank = -2;
 inline constexpr int kRebuild = -3;  ///< Every rank builds its object anew (reset).
 
+/// What the code of a rank can ask about its pool, in whatever process it runs.
+struct PoolHome {
+  PoolHome(std::shared_ptr<Services> s, PoolOptions o, Placement p) : services(std::move(s)), options(std::move(o)), placement(std::move(p)) {}
+  [[nodiscard]] int size() const noexcept { return options.mesh.size(); }
+  /// Fails with: kUnavailable when members live in other processes.
+  [[nodiscard]] Result<void> can_group(const std::vector<int>& members) const;
+
+  std::vector<int> workers = {};   ///< Of each rank; empty: all in this process.
+  int worker = 0;                  ///< This process.
+  const std::shared_ptr<Services> services;
+  const PoolOptions options;
+  const Placement placement;
+  GroupTable groups;
+};
+
 /// What the code on a rank's thread can reach; what a Rank points to. The rank's own thread, but `stop`.
 class RankState {
  public:
-  RankState(PoolCore& pool, int index);
+  RankState(PoolHome& pool, int index);
 
-  PoolCore& pool;
+  PoolHome& pool;
   const int index;
   bool groups_allowed = true;          ///< POOL-2: not inside `one` and `at` verbs.
   std::uint64_t ticket = 0;            ///< Of the verb that runs.
@@ -51,9 +67,10 @@ class RankState {
 
 /// A rank as the pool sees it. Guarded by the pool's mutex but for `state`.
 struct RankSlot {
-  RankSlot(PoolCore& pool, int index, Clock& clock) : state(pool, index), wake(clock) {}
+  RankSlot(PoolHome& pool, int index, Clock& clock, std::unique_ptr<RankHost> h) : state(pool, index), host(std::move(h)), wake(clock) {}
 
   RankState state;
+  const std::unique_ptr<RankHost> host;   ///< Used by the rank's own thread.
   std::deque<CallPtr> queue;
   Condition wake;
   bool sleeping = false;
@@ -67,9 +84,9 @@ struct RankSlot {
 
 /// A pool: its queues, limits, failures. Decisions are made under one mutex, user code and callbacks run
 /// outside it (SUP-7). Each rank's thread shares ownership, so that one left behind by shutdown is safe.
-class PoolCore : public std::enable_shared_from_this<PoolCore> {
+class PoolCore : public PoolHome, public std::enable_shared_from_this<PoolCore> {
  public:
-  PoolCore(std::shared_ptr<Services> services, PoolOptions options, Placement placement, Factory factory);
+  PoolCore(std::shared_ptr<Services> services, PoolOptions options, Placement placement, std::shared_ptr<RankHosts> hosts);
 
   void start();
   void submit(const CallPtr& call, int only_rank);
@@ -86,13 +103,7 @@ class PoolCore : public std::enable_shared_from_this<PoolCore> {
   [[nodiscard]] PoolStatus status();
   [[nodiscard]] std::shared_ptr<const void> handle();
 
-  [[nodiscard]] int size() const noexcept { return static_cast<int>(slots_.size()); }
   [[nodiscard]] RankState& state(int rank) { return slots_[static_cast<std::size_t>(rank)]->state; }
-
-  const std::shared_ptr<Services> services;
-  const PoolOptions options;
-  const Placement placement;
-  GroupTable groups;
 
  private:
   friend class RankLoop;
@@ -119,7 +130,7 @@ class PoolCore : public std::enable_shared_from_this<PoolCore> {
   void run_later(ToRun to_run);
   [[nodiscard]] Origin origin(int rank) const { return {.pool = options.name, .rank = rank}; }
 
-  Factory factory_;
+  const std::shared_ptr<RankHosts> hosts_;
   std::mutex mutex_;
   std::vector<std::unique_ptr<RankSlot>> slots_;
   std::deque<CallPtr> shared_;           ///< `one` calls: for whichever rank is free.

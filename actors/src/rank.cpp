@@ -16,7 +16,20 @@ thread_local RankState* current = nullptr;
 RankState* current_rank() noexcept { return current; }
 void set_current_rank(RankState* state) noexcept { current = state; }
 
-RankState::RankState(PoolCore& p, int i) : pool(p), index(i) {}
+/// The ranks that differ from `rank` on the named axes only, in the order of their index on those.
+static std::vector<int> members_of(const Mesh& mesh, int rank, const std::vector<std::string>& named) {
+  std::vector<std::string> others;
+  for (const Axis& axis : mesh.axes()) {
+    if (std::ranges::find(named, axis.name) == named.end()) others.push_back(axis.name);
+  }
+  std::vector<int> out(static_cast<std::size_t>(mesh.size_of(named)));
+  for (int other = 0; other < mesh.size(); ++other) {
+    if (mesh.index_in(other, others) == mesh.index_in(rank, others)) out[static_cast<std::size_t>(mesh.index_in(other, named))] = other;
+  }
+  return out;
+}
+
+RankState::RankState(PoolHome& p, int i) : pool(p), index(i) {}
 
 }  // namespace detail
 
@@ -48,7 +61,7 @@ transport::Group& Rank::group(std::span<const std::string> axes) const {
   for (const Axis& axis : mesh().axes()) {
     if (std::ranges::find(named, axis.name) == named.end()) key += "," + axis.name + std::to_string(mesh().coordinate(index(), axis.name));
   }
-  found = std::make_unique<detail::AxisGroup>(*state_, name, std::move(key), mesh().size_of(named), mesh().index_in(index(), named));
+  found = std::make_unique<detail::AxisGroup>(*state_, name, std::move(key), detail::members_of(mesh(), index(), named), mesh().index_in(index(), named));
   return *found;
 }
 

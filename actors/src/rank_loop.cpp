@@ -24,7 +24,7 @@ bool RankLoop::construct() {
       PoolCore::Lock lock(pool_.mutex_);
       slot_.scope = std::move(scope);
     }
-    object_ = pool_.factory_(rank_);
+    slot_.host->construct(rank_);
   } catch (...) {
     Error error = error_from_current_exception();
     if (error.origin.pool.empty()) error.origin = pool_.origin(slot_.state.index);
@@ -128,7 +128,7 @@ bool RankLoop::begin(const CallPtr& call) {
 
 void RankLoop::invoke(const CallPtr& call) {
   try {
-    call->run(object_.get(), rank_, call->width == 1 ? 0 : slot_.state.index);
+    slot_.host->run(*call, rank_);
   } catch (...) {
     Error error = error_from_current_exception();
     if (error.origin.pool.empty()) error.origin = pool_.origin(slot_.state.index);
@@ -161,9 +161,9 @@ void RankLoop::rebuild(const CallPtr& call) {
   if (!begin(call)) return;
   slot_.state.groups_allowed = true;
   try {
-    object_ = nullptr;
+    slot_.host->destroy();
     slot_.state.attachments.clear();
-    object_ = pool_.factory_(rank_);
+    slot_.host->construct(rank_);
   } catch (...) {
     Error error = error_from_current_exception();
     if (error.origin.pool.empty()) error.origin = pool_.origin(slot_.state.index);
@@ -174,7 +174,7 @@ void RankLoop::rebuild(const CallPtr& call) {
 }
 
 void RankLoop::end() {
-  object_ = nullptr;
+  slot_.host->destroy();
   slot_.state.attachments.clear();
   slot_.state.groups.clear();
   std::shared_ptr<RankEnvironment::Scope> scope;

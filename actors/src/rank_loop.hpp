@@ -27,7 +27,6 @@ class RankLoop {
   PoolCore& pool_;
   RankSlot& slot_;
   Rank rank_;
-  std::shared_ptr<void> object_;
   std::vector<CallPtr> dependencies_;   ///< Reused: no allocation per call.
 };
 

@@ -8,6 +8,7 @@
 
 #include <troupe/base/text.hpp>
 #include "runtime_core.hpp"
+#include "worker/remote_host.hpp"
 
 namespace troupe {
 namespace detail {
@@ -68,7 +69,7 @@ Result<Placement> RuntimeCore::place_pool(const PoolOptions& wanted) {
   return place(request, cluster_, taken);
 }
 
-Result<std::shared_ptr<PoolCore>> RuntimeCore::make_pool(PoolOptions wanted, Factory factory) {
+Result<std::shared_ptr<PoolCore>> RuntimeCore::make_pool(PoolOptions wanted, PoolClass made) {
   if (auto ok = wanted.mesh.check(); !ok) return fail(std::move(ok.error()));
   if (wanted.limit_messages < 1 || wanted.limit_bytes < 1) return fail(Errc::kInvalidArgument, text("pool ", wanted.name, ": limits must be >= 1"));
   if (wanted.queue_deadline <= Duration::zero() || wanted.collective_deadline <= Duration::zero()) {
@@ -83,10 +84,27 @@ Result<std::shared_ptr<PoolCore>> RuntimeCore::make_pool(PoolOptions wanted, Fac
   }
   auto placement = place_pool(wanted);
   if (!placement) return fail(std::move(placement.error()));
-  auto pool = std::make_shared<PoolCore>(services, std::move(wanted), std::move(*placement), std::move(factory));
+  std::shared_ptr<RankHosts> hosts;
+  if (workers_) {
+    auto remote = remote_hosts(workers_, next_pool_++, wanted, std::move(made));
+    if (!remote) return fail(std::move(remote.error()));
+    hosts = std::move(*remote);
+    wanted.environment = nullptr;   // the workers' ranks have theirs
+  } else {
+    hosts = local_hosts(std::move(made.make));
+  }
+  auto pool = std::make_shared<PoolCore>(services, std::move(wanted), std::move(*placement), std::move(hosts));
   pools_.push_back(pool);
   pool->start();
   return pool;
+}
+
+Result<void> RuntimeCore::start() {
+  if (options.workers.count == 0) return {};
+  auto workers = WorkerSet::create(services, options.workers);
+  if (!workers) return fail(std::move(workers.error()));
+  workers_ = std::move(*workers);
+  return {};
 }
 
 Result<void> RuntimeCore::shutdown(Duration deadline) {
@@ -105,6 +123,9 @@ Result<void> RuntimeCore::shutdown(Duration deadline) {
     for (auto& line : pool->join(until)) stuck.push_back(std::move(line));
   }
   if (world) world->stop(until);
+  if (workers_) {
+    if (auto ended = workers_->stop(until); !ended) stuck.push_back(ended.error().message);
+  }
   executor_->stop();
   if (stuck.empty()) return {};
   std::string all;
@@ -133,8 +154,8 @@ Result<std::shared_ptr<CafWorld>> RuntimeCore::caf() {
   return caf_;
 }
 
-Result<std::shared_ptr<PoolCore>> make_pool(const std::shared_ptr<RuntimeCore>& runtime, PoolOptions options, Factory factory) {
-  return runtime->make_pool(std::move(options), std::move(factory));
+Result<std::shared_ptr<PoolCore>> make_pool(const std::shared_ptr<RuntimeCore>& runtime, PoolOptions options, PoolClass made) {
+  return runtime->make_pool(std::move(options), std::move(made));
 }
 
 }  // namespace detail
@@ -161,7 +182,9 @@ Result<Runtime> Runtime::create(RuntimeOptions options) {
     return fail(Errc::kUnavailable, "simulated_devices need an environment that enforces their budgets: set RuntimeOptions::environment = "
                                     "torch_environment({.track_memory = true}) from troupe/stage/environment.hpp");
   }
-  return Runtime(std::make_shared<detail::RuntimeCore>(std::move(options)));
+  auto core = std::make_shared<detail::RuntimeCore>(std::move(options));
+  if (auto started = core->start(); !started) return fail(std::move(started.error()));
+  return Runtime(std::move(core));
 }
 
 RuntimeStatus Runtime::status() const { return core_->status(); }

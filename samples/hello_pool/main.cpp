@@ -1,5 +1,7 @@
-// Four counters on four threads: calls on all of them, on one, on a free one; values that stay where they are.
+// Four counters on four threads, or with --workers N in N processes: calls on all of them, on one, on a free one; values that stay where they are.
 #include <cstdio>
+#include <cstdlib>
+#include <cstring>
 #include <numeric>
 #include <stdexcept>
 
@@ -20,8 +22,20 @@ class Counter {
   int value_;
 };
 
-int main() {
-  auto runtime = troupe::Runtime::create().value();
+/// Whatever is not "--workers N" is said to be wrong.
+static troupe::Result<troupe::RuntimeOptions> options_of(int argc, char** argv) {
+  troupe::RuntimeOptions options;
+  if (argc == 1) return options;
+  if (argc == 3 && std::strcmp(argv[1], "--workers") == 0) options.workers.count = std::atoi(argv[2]);
+  if (options.workers.count < 1) return troupe::fail(troupe::Errc::kInvalidArgument, "usage: hello_pool [--workers N]");
+  return options;
+}
+
+int main(int argc, char** argv) {
+  if (const auto code = troupe::worker_main(argc, argv)) return *code;   // this program is its own worker
+  const auto options = options_of(argc, argv);
+  if (!options) return std::fprintf(stderr, "%s\n", options.error().message.c_str()), 2;
+  auto runtime = troupe::Runtime::create(*options).value();
   auto counters = runtime.pool<Counter>({.name = "counters", .mesh = {{"dp", 4}}}, 100).value();
 
   const auto all = counters.call<&Counter::add>(1).get(5s).value();                       // every rank

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include <troupe/actors/wire.hpp>
 #include <troupe/base/clock.hpp>
 #include <troupe/base/result.hpp>
 
@@ -52,6 +53,10 @@ class CallBase : public std::enable_shared_from_this<CallBase> {
   /// Runs the verb on `object` and stores its value; throws what the user code throws.
   /// `slot` is 0 for single-rank calls, else the rank's index.
   virtual void run(void* object, Rank& rank, int slot) = 0;
+  /// For a rank in a worker: which verb, its arguments, and its value back. False: something of it can't travel.
+  std::uint64_t wire_id = 0;
+  [[nodiscard]] virtual bool write_arguments(int /*rank*/, WireWriter& /*to*/) const { return false; }
+  virtual void read_value(int /*slot*/, WireReader& /*from*/) {}
   /// Frees the arguments once no rank needs them.
   virtual void drop_arguments() noexcept = 0;
   /// Empty, or which argument changed since submit.

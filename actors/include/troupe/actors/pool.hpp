@@ -34,8 +34,17 @@ namespace detail {
 class RuntimeCore;
 using Factory = std::function<std::shared_ptr<void>(Rank&)>;
 
+/// How the objects of a pool are made: here, and in a worker.
+struct PoolClass {
+  Factory make;
+  std::uint64_t wire_id = 0;
+  std::string_view name = {};
+  std::function<void(WireWriter&)> write_arguments = {};   ///< Empty: an argument of the constructor can't travel.
+};
+
+
 [[nodiscard]] Result<std::shared_ptr<PoolCore>> make_pool(const std::shared_ptr<RuntimeCore>& runtime, PoolOptions options,
-                                                          Factory factory);
+                                                          PoolClass made);
 /// Gives the call its ticket and queues it, or completes it with the reason why not (POOL-3, POOL-6).
 /// `only_rank`: -1 every rank, -2 a free one.
 void submit(const std::shared_ptr<PoolCore>& pool, const std::shared_ptr<CallBase>& call, int only_rank);

@@ -7,9 +7,33 @@
 #include <vector>
 
 #include <troupe/actors/pool.hpp>
+#include <troupe/actors/worker.hpp>
 #include <troupe/base/log.hpp>
 
 namespace troupe {
+
+namespace detail {
+
+/// Puts T into this program's table because a pool of it is made somewhere.
+template <class T, class... Args>
+struct WireClassEntry {
+  static inline const bool added = add_wire_class(class_id<T, Args...>(), wire_class<T, Args...>(class_name_view<T>()));
+};
+
+template <class T, class... Args>
+PoolClass pool_class(Args... args) {
+  (void)WireClassEntry<T, Args...>::added;
+  const auto shared = std::make_shared<const std::tuple<Args...>>(std::move(args)...);
+  PoolClass out{.make = [shared](Rank& rank) { return construct<T>(rank, *shared); }, .wire_id = class_id<T, Args...>(), .name = class_name_view<T>()};
+  if constexpr ((WireType<Args> && ...)) {
+    out.write_arguments = [shared](WireWriter& to) {
+      std::apply([&to](const auto&... a) { (Payload<std::decay_t<decltype(a)>>::write(to, a), ...); }, *shared);
+    };
+  }
+  return out;
+}
+
+}  // namespace detail
 
 /// How a runtime embeds itself. The defaults: this process, rank threads, no device, no port, no signal.
 struct RuntimeOptions {
@@ -19,7 +43,8 @@ struct RuntimeOptions {
   /// Host memory played as devices, each with a budget of tensor bytes that is enforced (RES-5). Needs an
   /// `environment` that can (troupe/torch/environment.hpp); refused otherwise.
   std::vector<Device> simulated_devices = {};
-  std::shared_ptr<RankEnvironment> environment = {};  ///< Around every rank; null: nothing.
+  std::shared_ptr<RankEnvironment> environment = {};  ///< Around every rank; null: nothing. Workers have their own (WorkerMain).
+  WorkerOptions workers = {};                       ///< Ranks in processes of their own.
 #ifdef NDEBUG
   bool check_arguments = false;                     ///< Find arguments written to after the call (POOL-5).
 #else
@@ -69,18 +94,7 @@ class Runtime {
     requires(std::is_constructible_v<T, Rank&, const Args&...> || std::is_constructible_v<T, const Args&...>)
   [[nodiscard]] Result<Pool<T>> pool(PoolOptions options, Args... args) const {
     if (options.name.empty()) options.name = detail::class_name<T>();
-    detail::Factory factory = [args = std::make_tuple(std::move(args)...)](Rank& rank) {
-      return std::apply(
-          [&rank](const auto&... a) -> std::shared_ptr<void> {
-            if constexpr (std::is_constructible_v<T, Rank&, const Args&...>) {
-              return std::make_shared<T>(rank, a...);
-            } else {
-              return std::make_shared<T>(a...);
-            }
-          },
-          args);
-    };
-    auto core = detail::make_pool(core_, std::move(options), std::move(factory));
+    auto core = detail::make_pool(core_, std::move(options), detail::pool_class<T>(std::move(args)...));
     if (!core) return fail(std::move(core.error()));
     return Pool<T>(std::move(*core));
   }

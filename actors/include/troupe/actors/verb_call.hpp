@@ -8,8 +8,15 @@
 #include <utility>
 
 #include <troupe/actors/verb.hpp>
+#include <troupe/actors/wire_table.hpp>
 
 namespace troupe::detail {
+
+/// Puts F into this program's table because it is called somewhere.
+template <class T, auto F>
+struct WireEntry {
+  static inline const bool added = add_wire_verb(verb_id<T, F>(), wire_verb<T, F, verb_return<F>>(verb_name<F>(), static_cast<verb_parameters<F>*>(nullptr)));
+};
 
 /// A call of verb F on objects of class T with arguments held in `Holders`.
 template <class T, auto F, class... Holders>
@@ -22,6 +29,8 @@ class VerbCallImpl final : public TypedCall<verb_value<F>> {
       : TypedCall<verb_value<F>>(clock), arguments_(std::in_place, std::move(holders)...) {
     this->verb = {verb_name<F>(), is_pure<F>(), is_idempotent<F>()};
     this->check_arguments = check;
+    this->wire_id = verb_id<T, F>();
+    (void)WireEntry<T, F>::added;
     std::apply([this](const auto&... a) { this->argument_bytes = (std::int64_t{0} + ... + a.bytes()); }, *arguments_);
     if (check) fingerprints_ = fingerprints();
   }
@@ -36,6 +45,15 @@ class VerbCallImpl final : public TypedCall<verb_value<F>> {
 
   void drop_arguments() noexcept override { arguments_.reset(); }
 
+  [[nodiscard]] bool write_arguments(int rank, WireWriter& to) const override {
+    return write_each(rank, to, static_cast<Parameters*>(nullptr));
+  }
+
+  void read_value(int slot, WireReader& from) override {
+    using R = verb_value<F>;
+    if constexpr (WireType<R>) this->values[static_cast<std::size_t>(slot)].emplace(Payload<R>::read(from));
+  }
+
   [[nodiscard]] std::string changed_argument() const override {
     if (!this->check_arguments || !arguments_) return {};
     const auto now = fingerprints();
@@ -48,6 +66,16 @@ class VerbCallImpl final : public TypedCall<verb_value<F>> {
  private:
   [[nodiscard]] std::array<std::uint64_t, kCount> fingerprints() const {
     return std::apply([](const auto&... a) { return std::array<std::uint64_t, kCount>{a.fingerprint()...}; }, *arguments_);
+  }
+
+  template <class... A>
+  bool write_each(int rank, WireWriter& to, std::tuple<A...>*) const {
+    if constexpr (travels<verb_return<F>, A...>) {
+      std::apply([&](const auto&... holder) { (Payload<std::decay_t<A>>::write(to, holder.get(rank)), ...); }, *arguments_);
+      return true;
+    } else {
+      return false;
+    }
   }
 
   /// All ranks read the same object (POOL-5): a by-value parameter is a copy, a const& none.
