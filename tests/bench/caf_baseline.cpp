@@ -3,6 +3,7 @@
 #include <future>
 
 #include <caf/all.hpp>
+#include <caf/io/all.hpp>
 
 #include "rows.hpp"
 
@@ -87,6 +88,49 @@ double CafBaseline::pipelined(int count, int window) {
   state_->system->spawn<Client>(state_->scheduled, count, window, &done);
   done.get_future().wait();
   return count / (now() - start);
+}
+
+namespace {
+
+struct IoConfig : caf::actor_system_config {
+  IoConfig() {
+    load<caf::io::middleman>();
+    add_message_type<Adder>("adder");
+    set("scheduler.policy", caf::atom("sharing"));
+    set("scheduler.max-threads", 2);
+    set("scheduler.max-throughput", 100);
+  }
+};
+
+}  // namespace
+
+struct CafAdder::State {
+  IoConfig config;
+  caf::actor_system system{config};
+  Adder adder = system.spawn<AdderActor, caf::detached>();
+  std::uint16_t port = *system.middleman().publish(adder, 0, "127.0.0.1");
+  ~State() {
+    caf::anon_send_exit(adder, caf::exit_reason::user_shutdown);
+    adder = nullptr;
+  }
+};
+CafAdder::CafAdder() : state_(std::make_unique<State>()) {}
+CafAdder::~CafAdder() = default;
+int CafAdder::port() const { return state_->port; }
+
+struct CafRemote::State {
+  explicit State(int port) : adder(*system.middleman().remote_actor<Adder>("127.0.0.1", static_cast<std::uint16_t>(port))) {}
+  IoConfig config;
+  caf::actor_system system{config};
+  Adder adder;
+};
+CafRemote::CafRemote(int port) : state_(std::make_unique<State>(port)) {}
+CafRemote::~CafRemote() = default;
+double CafRemote::round_trip(int count) {
+  caf::scoped_actor self{state_->system};
+  const double start = now();
+  for (int i = 0; i < count; ++i) self->request(state_->adder, caf::infinite, 1).receive([](int) {}, [](caf::error&) {});
+  return (now() - start) / count;
 }
 
 }  // namespace bench

@@ -20,4 +20,29 @@ class CafBaseline {
   std::unique_ptr<State> state_;
 };
 
+/// An adder that other processes can ask over CAF io, on loopback.
+class CafAdder {
+ public:
+  CafAdder();
+  ~CafAdder();
+  [[nodiscard]] int port() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+/// The asking side.
+class CafRemote {
+ public:
+  explicit CafRemote(int port);
+  ~CafRemote();
+  /// Seconds per request from a scoped actor to the detached actor of the other process and back.
+  [[nodiscard]] double round_trip(int count);
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
 }  // namespace bench

@@ -5,11 +5,15 @@
 #include <string>
 #include <utility>
 
+#include <troupe/actors/worker.hpp>
+
 #include "rows.hpp"
 
 int main(int argc, char** argv) {
+  if (const auto code = troupe::worker_main(argc, argv)) return *code;
+  if (argc == 2 && (std::strcmp(argv[1], "--caf-adder") == 0 || std::strcmp(argv[1], "--bare") == 0)) return bench::serve(argv[1]);
   const std::vector<std::pair<std::string, std::function<std::vector<bench::Row>()>>> groups = {
-      {"calls", bench::calls}, {"spawn", bench::spawn}, {"handover", bench::handover}, {"layer", bench::layer}, {"step", bench::step},
+      {"calls", bench::calls}, {"spawn", bench::spawn}, {"processes", bench::processes}, {"handover", bench::handover}, {"layer", bench::layer}, {"step", bench::step},
       {"load", bench::load}, {"tokenizer", bench::tokenizer},
       {"qwen", bench::qwen}};
   std::string path = "build/bench/results.json";

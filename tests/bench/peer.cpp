@@ -3,6 +3,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include <fcntl.h>
 #include <poll.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -21,7 +22,8 @@ constexpr int kPatience = 10 * 60 * 1000;   // ms; loading transformers takes ha
 
 Peer::Peer(const std::vector<std::string>& arguments) {
   int in[2], out[2];
-  if (::pipe(in) != 0 || ::pipe(out) != 0) give_up(std::strerror(errno));
+  // closed in other peers that are started meanwhile: one that held these would hide the end of its input
+  if (::pipe2(in, O_CLOEXEC) != 0 || ::pipe2(out, O_CLOEXEC) != 0) give_up(std::strerror(errno));
   std::vector<char*> argv;
   for (const auto& one : arguments) argv.push_back(const_cast<char*>(one.c_str()));
   argv.push_back(nullptr);
@@ -30,7 +32,6 @@ Peer::Peer(const std::vector<std::string>& arguments) {
   if (process_ == 0) {
     ::dup2(in[0], STDIN_FILENO);
     ::dup2(out[1], STDOUT_FILENO);
-    for (const int file : {in[0], in[1], out[0], out[1]}) ::close(file);
     ::execv(argv[0], argv.data());
     ::_exit(127);
   }
