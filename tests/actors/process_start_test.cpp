@@ -68,6 +68,9 @@ TEST_F(ProcessTest, SaysWhichLimitIsReached) {
 }
 
 TEST_F(ProcessTest, SaysThatDescriptorsAreUsedUp) {
+#if defined(__SANITIZE_ADDRESS__)
+  GTEST_SKIP() << "UndefinedBehaviorSanitizer opens a pipe to look at an object, and takes one that it can't look at for broken";
+#endif
   rlimit before{};
   ::getrlimit(RLIMIT_NOFILE, &before);
   const rlimit few{64, before.rlim_max};
