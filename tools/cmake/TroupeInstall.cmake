@@ -32,7 +32,7 @@ function(troupe_install_package)
     ${PROJECT_BINARY_DIR}/troupeConfig.cmake INSTALL_DESTINATION ${TROUPE_CONFIG_FOLDER})
   write_basic_package_version_file(${PROJECT_BINARY_DIR}/troupeConfigVersion.cmake COMPATIBILITY SameMinorVersion)
   install(FILES ${PROJECT_BINARY_DIR}/troupeConfig.cmake ${PROJECT_BINARY_DIR}/troupeConfigVersion.cmake
-    ${TROUPE_MODULE_FOLDER}/FindCAF.cmake ${TROUPE_MODULE_FOLDER}/FindLibTorch.cmake
+    ${TROUPE_MODULE_FOLDER}/FindCAF.cmake ${TROUPE_MODULE_FOLDER}/FindLibTorch.cmake ${TROUPE_MODULE_FOLDER}/FindUCX.cmake
     DESTINATION ${TROUPE_CONFIG_FOLDER})
   install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
 endfunction()
