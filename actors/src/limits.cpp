@@ -8,6 +8,7 @@ namespace troupe::detail {
 
 /// POOL-3: counts messages and bytes accepted and not complete; blocks or refuses past the limits.
 std::optional<Error> PoolCore::admit(Lock& lock, const CallPtr& call) {
+  if (call->only_rank == kRebuild) return std::nullopt;  // the way out of a pool whose queues stand still
   const auto fits = [&] {
     // one call larger than the limit may pass alone, or it never could
     const bool bytes_fit = accepted_bytes_ == 0 || accepted_bytes_ + call->argument_bytes <= options.limit_bytes;
@@ -36,6 +37,7 @@ std::optional<Error> PoolCore::admit(Lock& lock, const CallPtr& call) {
 
 /// With the mutex held, once no rank needs the call's arguments.
 void PoolCore::release(const CallPtr& call) {
+  if (call->only_rank == kRebuild) return;
   --accepted_messages_;
   accepted_bytes_ -= call->argument_bytes;
   if (blocked_callers_ > 0) room_.notify_all();

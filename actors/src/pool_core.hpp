@@ -137,6 +137,7 @@ class PoolCore : public PoolHome, public std::enable_shared_from_this<PoolCore> 
   std::uint64_t next_ticket_ = 1;
   std::uint64_t generation_ = 1;
   ErrorPtr inconsistent_;                ///< POOL-7: until reset().
+  std::uint64_t reset_ticket_ = 0;       ///< Of the last reset(): older calls' failures no longer matter.
   ErrorPtr failed_;                      ///< A constructor failed (SUP-6).
   bool closing_ = false;
   int constructed_ = 0;
