@@ -146,7 +146,8 @@ class PoolCore : public PoolHome, public std::enable_shared_from_this<PoolCore> 
   int blocked_callers_ = 0;
   std::int64_t accepted_messages_ = 0;
   std::int64_t accepted_bytes_ = 0;
-  bool expiry_armed_ = false;
+  Deadline expiry_ = Deadline::never();  ///< What the timer is set to.
+  Executor::TimerId expiry_timer_ = 0;
   std::weak_ptr<const void> handle_;
 };
 
