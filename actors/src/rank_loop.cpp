@@ -55,6 +55,7 @@ CallPtr RankLoop::next(const CallPtr& done) {
     if (!queue->empty()) {
       CallPtr taken = std::move(queue->front());
       queue->pop_front();
+      if (queue == &pool_.shared_) taken->taker.store(slot_.state.index, std::memory_order_release);
       slot_.running = taken;
       slot_.since = pool_.services->clock().now();
       return taken;

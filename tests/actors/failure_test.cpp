@@ -215,6 +215,18 @@ TEST_F(Failure, WaitsInACircleAreADeadlockAtOnce) {
   EXPECT_EQ(circle.error().code, Errc::kDeadlock) << circle.error().describe();
 }
 
+// F8, POOL-6: the same when each asks whichever rank is free, and none is (found by exploration)
+TEST_F(Failure, WaitsInACircleOverFreeRanksAreADeadlockAtOnce) {
+  const auto a = or_throw(runtime.pool<Ring>({.name = "a", .mesh = {{"dp", 2}}}));
+  const auto b = or_throw(runtime.pool<Ring>({.name = "b"}));
+  ASSERT_TRUE(a.call<&Ring::set_next>(b).get(5s));
+  ASSERT_TRUE(b.one<&Ring::set_next>(a).get(5s));
+  EXPECT_EQ(a.one<&Ring::ask>(2).get(5s).value(), 2) << "a has a second rank";
+  const auto circle = a.one<&Ring::ask>(3).get(5s);  // needs b twice
+  ASSERT_FALSE(circle);
+  EXPECT_EQ(circle.error().code, Errc::kDeadlock) << circle.error().describe();
+}
+
 // F6, SUP-7: callbacks run outside every lock: one that calls again while calls fail does not deadlock
 TEST_F(Failure, CallbacksMayCallAgainWhileCallsFail) {
   const auto pool = or_throw(runtime.pool<Member>({.name = "busy", .limit_messages = 10, .on_full = OnFull::kFail}));
