@@ -210,8 +210,9 @@ void Scheduler::broken(const std::string& what) {
 }
 
 void Scheduler::join(Runner& me, std::thread& thread) {
-  const auto found = std::ranges::find_if(runners_, [&](const auto& runner) { return runner->id == thread.get_id(); });
-  if (found != runners_.end()) {
+  // from the last one on: the system gives the ids of ended threads to new ones
+  const auto found = std::find_if(runners_.rbegin(), runners_.rend(), [&](const auto& runner) { return runner->id == thread.get_id(); });
+  if (found != runners_.rend()) {
     Runner* const other = found->get();
     point(me, Kind::kJoin);
     while (other->state != State::kDone) block(me, State::kJoin, Kind::kJoin, other, Deadline::never());
