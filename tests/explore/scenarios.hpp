@@ -11,12 +11,12 @@
 
 namespace troupe::explore::test {
 
-/// Under a sanitizer each run costs five to twenty times as much, and shows the same decisions.
+/// Under a sanitizer a run costs some times as much, and makes the same decisions.
 inline int seeds_here(int seeds) {
 #if defined(__SANITIZE_THREAD__)
-  return seeds / 20;
+  return seeds / 4;
 #elif defined(__SANITIZE_ADDRESS__)
-  return seeds / 5;
+  return seeds / 2;
 #else
   return seeds;
 #endif
