@@ -13,6 +13,7 @@ ROOT = Path(__file__).resolve().parent.parent
 # component: (folder, the components whose public headers it may include)
 COMPONENTS = {
     "base": ("sdk/base", []),
+    "explore": ("sdk/explore", ["base"]),
     "layout": ("sdk/layout", ["base"]),
     "transport": ("transport", ["base", "layout"]),
     "torch": ("transport/torch", ["base", "layout", "transport"]),

@@ -18,10 +18,10 @@ LONGER = {}
 
 # (name, pattern, folders it is looked for in, paths where it is allowed, what to do instead)
 BANNED = [
-    ("wait, timer, clock or thread outside sdk/base",
+    ("wait, timer, clock or thread outside sdk/base and sdk/explore",
      r"std::condition_variable|\bsleep_(for|until)\b|\b(steady|system|high_resolution)_clock::now\b"
      r"|std::j?thread\b(?!::id|::hardware)|std::async\b|std::(counting|binary)_semaphore|std::(latch|barrier)\b",
-     LIBRARY, ("sdk/base/",), "use the interface in troupe/base"),
+     LIBRARY, ("sdk/base/", "sdk/explore/"), "use the interface in troupe/base"),
     ("output of a library",
      r"\b(?:std::)?f?printf\s*\(|\b(?:std::)?puts\s*\(|std::(cout|cerr|clog)\b",
      LIBRARY, ("sdk/base/src/log.cpp",), "log through the runtime's sink"),

@@ -46,10 +46,10 @@ void PoolCore::fail_queued(const Error& error, bool spare_pure, ToRun& to_run) {
   sweep(shared_);
 }
 
-/// With the mutex held: calls that began before `generation` can't meet their peers any more.
+/// With the mutex held: calls of `generation`, which ends, can't meet their peers any more.
 void PoolCore::doom_started(std::uint64_t generation, const Error& cause, ToRun& to_run) {
   const auto doom = [&](const CallPtr& call) {
-    if (!call || call->width == 1 || call->generation == 0 || call->generation >= generation || call->complete()) return;
+    if (!call || call->width == 1 || call->generation != generation || call->complete()) return;
     finish(call, std::make_shared<const Error>(caused_by(cause, Errc::kPeerLost,
                  text(call->verb.name, " ended with its group: another call of pool ", options.name, " failed on some rank"), origin(-1))), to_run);
   };
@@ -71,9 +71,11 @@ void PoolCore::fail_ticket(const CallPtr& call, Error error, int rank) {
     error.maybe_executed = error.maybe_executed || decision.maybe_executed;
     finish(call, std::make_shared<const Error>(error), to_run);
     if (decision.end_generation) {
-      ending = generation_++;
-      doom_started(generation_, error, to_run);
-      if (decision.make_inconsistent) {
+      ending = call->generation;
+      if (ending == generation_) ++generation_;
+      doom_started(ending, error, to_run);
+      // a reset() that was asked for later builds every object anew: what this call changed goes with the old ones
+      if (decision.make_inconsistent && call->ticket > reset_ticket_) {
         inconsistent_ = std::make_shared<const Error>(error);
         fail_queued(caused_by(error, Errc::kInconsistent, text("pool ", options.name, " became inconsistent before the call began; reset() it"), origin(-1)), true, to_run);
       }
@@ -93,7 +95,7 @@ void PoolCore::fail_pool(Error error) {
     changed_.notify_all();
     room_.notify_all();
   }
-  hosts_->end_generation(groups, generation_, error);
+  hosts_->end_generation(groups, kEveryGeneration, error);
   run_later(std::move(to_run));
 }
 

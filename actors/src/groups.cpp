@@ -15,8 +15,8 @@ std::shared_ptr<transport::Group> GroupTable::take(const transport::Context& con
   if (ends.empty()) {
     auto opened = or_throw(transport::open_inproc_group(context, key, size));
     for (auto& end : opened) ends.push_back(std::move(end));
-    // a rank that comes late to a generation that ended must not wait for peers that won't come
-    if (generation <= ended_) ends.front()->abort(why_);
+    // a rank that comes late to a generation that failed must not wait for peers that won't come
+    if (generation <= past_ || failed_.contains(generation)) ends.front()->abort(why_);
   }
   return ends[static_cast<std::size_t>(member)];
 }
@@ -25,10 +25,12 @@ void GroupTable::abort(std::uint64_t generation, const Error& why) {
   std::vector<std::shared_ptr<transport::Group>> ending;
   {
     std::lock_guard lock(mutex_);
-    ended_ = std::max(ended_, generation);
+    if (generation == kEveryGeneration) past_ = generation;
+    if (generation > past_) failed_.insert(generation);
+    while (failed_.erase(past_ + 1) > 0) ++past_;
     why_ = why;
     for (auto at = open_.begin(); at != open_.end();) {
-      if (at->first.first > generation) {
+      if (at->first.first != generation && generation != kEveryGeneration) {
         ++at;
         continue;
       }

@@ -3,6 +3,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -13,21 +14,25 @@ namespace troupe::detail {
 class PoolCore;
 class RankState;
 
+inline constexpr std::uint64_t kEveryGeneration = ~std::uint64_t{0};
+
 /// The inner groups of a pool by generation and members, opened on first use. Thread: any.
 class GroupTable {
  public:
-  /// `member`'s end of the group of `size` named `key` in `generation`. A generation that has ended gives
+  /// `member`'s end of the group of `size` named `key` in `generation`. A generation that has failed gives
   /// groups that are aborted.
   [[nodiscard]] std::shared_ptr<transport::Group> take(const transport::Context& context, std::uint64_t generation, const std::string& key,
                                                        int size, int member);
-  /// Ends every group of generations up to `generation`: waiters return at once (POOL-7).
+  /// Ends every group of that generation, and of no other: waiters return at once (POOL-7). kEveryGeneration: of
+  /// all there are and will be.
   void abort(std::uint64_t generation, const Error& why);
 
  private:
   using Key = std::pair<std::uint64_t, std::string>;
   std::mutex mutex_;
   std::map<Key, std::vector<std::shared_ptr<transport::Group>>> open_;
-  std::uint64_t ended_ = 0;
+  std::set<std::uint64_t> failed_;   ///< Of those after past_.
+  std::uint64_t past_ = 0;           ///< This one and all before it have ended.
   Error why_;
 };
 

@@ -8,6 +8,7 @@ namespace troupe::detail {
 
 /// POOL-3: counts messages and bytes accepted and not complete; blocks or refuses past the limits.
 std::optional<Error> PoolCore::admit(Lock& lock, const CallPtr& call) {
+  if (call->only_rank == kRebuild) return std::nullopt;  // the way out of a pool whose queues stand still
   const auto fits = [&] {
     // one call larger than the limit may pass alone, or it never could
     const bool bytes_fit = accepted_bytes_ == 0 || accepted_bytes_ + call->argument_bytes <= options.limit_bytes;
@@ -30,23 +31,25 @@ std::optional<Error> PoolCore::admit(Lock& lock, const CallPtr& call) {
   }
   ++accepted_messages_;
   accepted_bytes_ += call->argument_bytes;
-  if (!expiry_armed_) arm_expiry(call->queue_deadline);
+  arm_expiry(call->queue_deadline);
   return std::nullopt;
 }
 
 /// With the mutex held, once no rank needs the call's arguments.
 void PoolCore::release(const CallPtr& call) {
+  if (call->only_rank == kRebuild) return;
   --accepted_messages_;
   accepted_bytes_ -= call->argument_bytes;
   if (blocked_callers_ > 0) room_.notify_all();
 }
 
-/// One timer per pool, for the oldest call that waits in a queue: calls share one duration, so they expire in
-/// ticket order (SUP-2).
+/// One timer per pool, for the first deadline of those that wait in a queue (SUP-2). That is not always the oldest
+/// ticket's: a caller that waited for room brings an earlier deadline than calls before it.
 void PoolCore::arm_expiry(Deadline first) {
-  if (first.is_never()) return;
-  expiry_armed_ = true;
-  services->transport.executor->post_at(first, [weak = weak_from_this()] {
+  if (first >= expiry_) return;
+  if (!expiry_.is_never()) services->transport.executor->cancel(expiry_timer_);
+  expiry_ = first;
+  expiry_timer_ = services->transport.executor->post_at(first, [weak = weak_from_this()] {
     if (auto self = weak.lock()) self->expire();
   });
 }
@@ -55,7 +58,7 @@ void PoolCore::expire() {
   ToRun to_run;
   {
     Lock lock(mutex_);
-    expiry_armed_ = false;
+    expiry_ = Deadline::never();
     const TimePoint now = services->clock().now();
     Deadline next = Deadline::never();
     const auto sweep = [&](std::deque<CallPtr>& queue) {
@@ -71,7 +74,7 @@ void PoolCore::expire() {
     };
     for (auto& slot : slots_) sweep(slot->queue);
     sweep(shared_);
-    if (!next.is_never()) arm_expiry(next);
+    arm_expiry(next);
   }
   run_later(std::move(to_run));
 }

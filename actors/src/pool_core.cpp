@@ -51,7 +51,8 @@ void PoolCore::submit(const CallPtr& call, int only_rank) {
   call->width = only_rank == kEveryRank || only_rank == kRebuild ? size() : 1;
   call->remaining.store(call->width, std::memory_order_relaxed);
   call->unfinished.store(call->width, std::memory_order_relaxed);
-  call->queue_deadline = services->clock().after(options.queue_deadline);
+  // a reset() that went overdue in a queue would leave the old objects in a pool that takes calls again
+  call->queue_deadline = only_rank == kRebuild ? Deadline::never() : services->clock().after(options.queue_deadline);
   ToRun to_run;
   {
     Lock lock(mutex_);
@@ -73,6 +74,10 @@ void PoolCore::submit(const CallPtr& call, int only_rank) {
 /// POOL-1, POOL-6: ticket and all queues at once, under the one mutex.
 void PoolCore::enqueue(const CallPtr& call, int only_rank) {
   call->ticket = next_ticket_++;
+  if (only_rank == kRebuild) {  // calls from here on run on the new objects
+    inconsistent_ = nullptr;
+    reset_ticket_ = call->ticket;
+  }
   if (only_rank == kFreeRank) {
     shared_.push_back(call);
     for (auto& slot : slots_) {
@@ -138,10 +143,6 @@ Result<void> PoolCore::reset(Duration timeout) {
   }
   run_later(std::move(to_run));
   submit(call, kRebuild);
-  {
-    Lock lock(mutex_);
-    if (!call->complete()) inconsistent_ = nullptr;  // calls from here on run on the new objects
-  }
   return wait_for(*call, services->clock().after(timeout));
 }
 

@@ -137,6 +137,7 @@ class PoolCore : public PoolHome, public std::enable_shared_from_this<PoolCore> 
   std::uint64_t next_ticket_ = 1;
   std::uint64_t generation_ = 1;
   ErrorPtr inconsistent_;                ///< POOL-7: until reset().
+  std::uint64_t reset_ticket_ = 0;       ///< Of the last reset(): older calls' failures no longer matter.
   ErrorPtr failed_;                      ///< A constructor failed (SUP-6).
   bool closing_ = false;
   int constructed_ = 0;
@@ -145,7 +146,8 @@ class PoolCore : public PoolHome, public std::enable_shared_from_this<PoolCore> 
   int blocked_callers_ = 0;
   std::int64_t accepted_messages_ = 0;
   std::int64_t accepted_bytes_ = 0;
-  bool expiry_armed_ = false;
+  Deadline expiry_ = Deadline::never();  ///< What the timer is set to.
+  Executor::TimerId expiry_timer_ = 0;
   std::weak_ptr<const void> handle_;
 };
 

@@ -24,7 +24,7 @@ class RankHosts {
  public:
   virtual ~RankHosts() = default;
   [[nodiscard]] virtual std::unique_ptr<RankHost> host(int rank) = 0;
-  /// Ends the groups up to `generation`, so that ranks inside a collective return at once (POOL-7).
+  /// Ends the groups of `generation` (or kEveryGeneration), so that ranks inside a collective return at once (POOL-7).
   virtual void end_generation(GroupTable& groups, std::uint64_t generation, const Error& why) = 0;
   /// The pool closes: long verbs should see it on their stop token.
   virtual void stop() {}

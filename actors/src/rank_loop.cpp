@@ -55,6 +55,7 @@ CallPtr RankLoop::next(const CallPtr& done) {
     if (!queue->empty()) {
       CallPtr taken = std::move(queue->front());
       queue->pop_front();
+      if (queue == &pool_.shared_) taken->taker.store(slot_.state.index, std::memory_order_release);
       slot_.running = taken;
       slot_.since = pool_.services->clock().now();
       return taken;
@@ -121,6 +122,8 @@ bool RankLoop::begin(const CallPtr& call) {
   }
   PoolCore::Lock lock(pool_.mutex_);
   if (call->complete()) return false;
+  // reset() has a generation of its own: what fails before or after it does not take its constructors along
+  if (call->generation == 0 && call->only_rank == kRebuild) call->generation = ++pool_.generation_, ++pool_.generation_;
   if (call->generation == 0) call->generation = pool_.generation_;
   state.generation = call->generation;
   return true;
@@ -141,8 +144,8 @@ void RankLoop::invoke(const CallPtr& call) {
 void RankLoop::complete(const CallPtr& call) {
   ErrorPtr error;
   if (call->only_rank == kRebuild) {
-    PoolCore::Lock lock(pool_.mutex_);
-    pool_.inconsistent_ = nullptr;
+    const Error over{.code = Errc::kStale, .message = text("pool ", pool_.options.name, " was reset"), .origin = pool_.origin(-1)};
+    for (const auto past : {call->generation - 1, call->generation}) pool_.hosts_->end_generation(pool_.groups, past, over);  // every rank is past them
   }
   if (call->check_arguments) {
     if (const std::string changed = call->changed_argument(); !changed.empty()) {  // POOL-5

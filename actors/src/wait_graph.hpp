@@ -21,7 +21,9 @@ class WaitGraph {
   void leave(RankState& rank);
 
  private:
-  [[nodiscard]] bool leads_to(const CallBase& call, const RankState& rank, std::set<const RankState*>& seen) const;
+  using Ranks = std::set<const RankState*>;
+  [[nodiscard]] bool leads_to(const CallBase& call, const RankState& rank, Ranks& seen) const;
+  [[nodiscard]] bool is_stuck(const CallBase& call, const RankState& rank) const;
   std::mutex mutex_;
   std::map<const RankState*, std::shared_ptr<CallBase>> waits_;
 };

@@ -76,6 +76,63 @@ TEST_F(Failure, MakesThePoolInconsistentUntilReset) {
   EXPECT_EQ(pool.call<&Member::meet>(-1).get(5s).value(), (std::vector<int>{1, 1, 1})) << "new objects";
 }
 
+/// Counts its lives; a verb may be held at a gate and then fail.
+struct Lives {
+  std::atomic<int> begun{0};
+  std::atomic<bool> held{false};
+  std::atomic<bool> gate{false};
+  void wait_held() const {
+    for (int i = 0; i < 5000 && !held; ++i) std::this_thread::sleep_for(1ms);
+  }
+};
+class Phoenix {
+ public:
+  Phoenix(Rank& rank, Lives* lives) : rank_(rank), lives_(lives) { ++lives_->begun; }
+  int late(int held, int bad) {
+    for (; rank_.index() == held && !lives_->gate; std::this_thread::sleep_for(1ms)) lives_->held = true;
+    if (rank_.index() == bad) throw std::runtime_error("too late");
+    return 1;
+  }
+
+ private:
+  Rank& rank_;
+  Lives* lives_;
+};
+
+// POOL-7: a call that runs while reset() begins may fail: the reset goes on (found by exploration, seed 47)
+TEST_F(Failure, OfACallBeforeResetDoesNotEndTheReset) {
+  Lives lives;
+  const auto pool = or_throw(runtime.pool<Phoenix>({.name = "phoenix", .mesh = {{"tp", 2}}}, &lives));
+  ASSERT_TRUE(pool.ready(5s));
+  auto before = pool.call<&Phoenix::late>(1, 1);
+  lives.wait_held();
+  std::thread opener([&] {
+    for (int i = 0; i < 5000 && lives.begun < 3; ++i) std::this_thread::sleep_for(1ms);
+    lives.gate = true;  // rank 0 has its new object, rank 1 is still in the old call
+  });
+  const auto reset = pool.reset(10s);
+  opener.join();
+  EXPECT_TRUE(reset) << reset.error().describe();
+  EXPECT_EQ(before.get(5s).error().code, Errc::kUserException);
+  EXPECT_TRUE(pool.call<&Phoenix::late>(-1, -1).get(5s)) << "what failed is gone with the old objects";
+}
+
+// POOL-7: a call made after reset() that fails before the reset has ended on all ranks counts
+TEST_F(Failure, OfACallAfterResetIsNotForgottenWhenTheResetEnds) {
+  Lives lives;
+  const auto pool = or_throw(runtime.pool<Phoenix>({.name = "phoenix", .mesh = {{"tp", 2}}}, &lives));
+  ASSERT_TRUE(pool.ready(5s));
+  auto holds = pool.at<&Phoenix::late>(1, 1, -1);
+  lives.wait_held();
+  std::thread resetter([&] { EXPECT_TRUE(pool.reset(10s)); });
+  for (int i = 0; i < 5000 && lives.begun < 3; ++i) std::this_thread::sleep_for(1ms);
+  EXPECT_EQ(pool.call<&Phoenix::late>(-1, 0).get(5s).error().code, Errc::kUserException);
+  lives.gate = true;
+  resetter.join();
+  EXPECT_TRUE(holds.get(5s));
+  EXPECT_EQ(pool.call<&Phoenix::late>(-1, -1).get(5s).error().code, Errc::kInconsistent);
+}
+
 // POOL-7: declared pure, a failure leaves the pool consistent, and the next collective works
 TEST_F(Failure, OfAPureVerbLeavesThePoolConsistent) {
   const auto pool = make(3);
@@ -155,6 +212,18 @@ TEST_F(Failure, WaitsInACircleAreADeadlockAtOnce) {
   const auto circle = a.at<&Ring::ask_rank>(0, 2).get(20s);
   ASSERT_FALSE(circle);
   EXPECT_LT(std::chrono::steady_clock::now() - start, 5s);
+  EXPECT_EQ(circle.error().code, Errc::kDeadlock) << circle.error().describe();
+}
+
+// F8, POOL-6: the same when each asks whichever rank is free, and none is (found by exploration)
+TEST_F(Failure, WaitsInACircleOverFreeRanksAreADeadlockAtOnce) {
+  const auto a = or_throw(runtime.pool<Ring>({.name = "a", .mesh = {{"dp", 2}}}));
+  const auto b = or_throw(runtime.pool<Ring>({.name = "b"}));
+  ASSERT_TRUE(a.call<&Ring::set_next>(b).get(5s));
+  ASSERT_TRUE(b.one<&Ring::set_next>(a).get(5s));
+  EXPECT_EQ(a.one<&Ring::ask>(2).get(5s).value(), 2) << "a has a second rank";
+  const auto circle = a.one<&Ring::ask>(3).get(5s);  // needs b twice
+  ASSERT_FALSE(circle);
   EXPECT_EQ(circle.error().code, Errc::kDeadlock) << circle.error().describe();
 }
 

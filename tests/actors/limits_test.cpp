@@ -41,6 +41,14 @@ TEST_F(Limits, OfMessagesFailWithTheNumbers) {
   EXPECT_TRUE(pool.one<&Sleeper::take>(std::vector<char>(1), 0).get(5s)) << "room again";
 }
 
+// POOL-3, POOL-7: reset() is the way out of a full pool, so it takes no place in it (found by exploration, seed 50)
+TEST_F(Limits, DoNotRefuseReset) {
+  const auto pool = make({.limit_messages = 1, .on_full = OnFull::kFail});
+  auto running = pool.one<&Sleeper::take>(std::vector<char>(1), 200);
+  EXPECT_TRUE(pool.reset(5s));
+  (void)running.get(5s);  // a value, or kInconsistent when it had not begun
+}
+
 // POOL-3, B1: many callers with large arguments against a sleeping rank; accepted bytes stay below the limit
 TEST_F(Limits, OfBytesHoldForManyCallers) {
   constexpr std::int64_t kLimit = 64 << 20;

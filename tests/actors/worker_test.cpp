@@ -51,6 +51,7 @@ class Actor {
   Actor(Rank& rank, const Config& config) : rank_(rank), config_(config) {
     if (config.name == "throws") throw std::runtime_error("no such weights");
     if (config.name == "exits") std::exit(7);
+    if (config.name == "meets") or_throw(rank.world().barrier());
   }
   Seen look() const { return {rank_.index(), getpid(), rank_.pool(), config_.name, config_.values}; }
   std::int64_t add(std::int64_t by) { return total_ += by; }
@@ -145,6 +146,18 @@ TEST(Workers, AnErrorComesWithItsKindAndRank) {
   EXPECT_EQ(pool.call<&Actor::add>(1).get(20s).error().code, Errc::kInconsistent);
   ASSERT_TRUE(pool.reset(20s));
   EXPECT_EQ(pool.call<&Actor::world>().get(20s).value(), (std::vector<int>{2, 2}));
+}
+
+// POOL-7: constructors that meet do so on the groups of the reset, not on those that failed
+TEST(Workers, ConstructorsMayMeetAgainAfterAFailure) {
+  const Runtime runtime = workers(1);
+  const auto pool = make(runtime, 2, {"meets", {}});
+  for (int round = 0; round < 3; ++round) {
+    EXPECT_EQ(pool.call<&Actor::fail_on>(1).get(20s).error().code, Errc::kBadData);
+    const auto reset = pool.reset(20s);
+    ASSERT_TRUE(reset) << reset.error().describe();
+    EXPECT_EQ(pool.call<&Actor::world>().get(20s).value(), (std::vector<int>{2, 2}));
+  }
 }
 
 // SUP-3: on this host within a second, and it says how

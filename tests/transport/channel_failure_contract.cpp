@@ -111,6 +111,15 @@ TEST_P(ChannelFailure, EveryOperationEndsOnceWhileCloseRacesThePull) {  // TRN-2
   }
 }
 
+TEST_P(ChannelFailure, AnOperationThatEndsAfterItsExecutorStillRunsItsFunction) {  // TRN-2; found by exploration, seed 9906
+  Operation sent = sender_->send(one(10), soon());
+  std::atomic<int> ran{0};
+  sent.then([&](const Result<Transferred>& result) { ran += result ? 100 : 1; });
+  context_.executor->stop();
+  sender_->close();
+  EXPECT_EQ(ran, 1);
+}
+
 TEST_P(ChannelFailure, TheSendersMemoryIsHeldUntilNobodyReadsIt) {  // TRN-2: quarantine
   Message message = one(1 << 20);
   std::weak_ptr<const void> held = message.tensors[0].keep;

@@ -44,7 +44,9 @@ void Operation::State::then(Done done) {
 
 // SUP-7: a function never runs inside the call that started or ended its operation.
 void Operation::State::post(Done done) {
-  executor_->post([done = std::move(done), result = *result_] { done(result); });
+  const auto shared = std::make_shared<Done>(std::move(done));
+  if (executor_->post([shared, result = *result_] { (*shared)(result); })) return;
+  (*shared)(*result_);  // the executor has ended: nobody else will (TRN-2)
 }
 
 void Operation::State::expire() {

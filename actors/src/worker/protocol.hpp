@@ -16,7 +16,7 @@ inline constexpr std::size_t kLargestFrame = 1 << 20;   ///< Control is small: t
 
 enum class Frame : std::uint8_t {
   kHello = 1,      ///< Worker: version, table hash.
-  kMake,           ///< Host: pool, rank, class, constructor arguments. Answered when the constructor has ended.
+  kMake,           ///< Host: pool, rank, generation, class, constructor arguments. Answered when the constructor has ended.
   kRun,            ///< Host: pool, rank, ticket, generation, verb, arguments. Answered when the verb has ended.
   kDestroy,        ///< Host: pool, rank. Answered when the object is gone.
   kEndGeneration,  ///< Host: pool, generation, why.

@@ -29,6 +29,7 @@ class RemoteHost final : public RankHost {
     const auto fill = [this](WireWriter& to) {
       Payload<PoolTicket>::write(to, pool_->ticket);
       to.number(rank_);
+      to.number(current_rank()->generation);   // of the groups that the constructor may need
       pool_->made.write_arguments(to);
     };
     (void)or_throw(worker_->ask(Frame::kMake, text("the constructor of ", pool_->made.name), fill, Deadline::never()));

@@ -110,13 +110,14 @@ class WorkerProcess {
   void make(std::uint64_t number, WireReader& from) {
     const auto ticket = Payload<PoolTicket>::read(from);
     const int index = from.number<int>();
+    const auto generation = from.number<std::uint64_t>();
     if (ticket.axes.size() != ticket.sizes.size() || index < 0 || static_cast<std::size_t>(index) >= ticket.workers.size()) {
       throw Exception(Error{.code = Errc::kBadData, .message = text("rank ", index, " of pool ", ticket.name)});
     }
     const std::lock_guard lock(mutex_);
     auto& rank = ranks_[{ticket.id, index}];
     if (!rank) rank = std::make_unique<WorkerRank>(home(ticket, index), index, environment_);
-    rank->make(ticket.class_id, rest(from), answer(number));
+    rank->make(ticket.class_id, generation, rest(from), answer(number));
   }
 
   std::shared_ptr<PoolHome> home(const PoolTicket& ticket, int index) {

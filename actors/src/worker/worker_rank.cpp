@@ -49,13 +49,14 @@ void WorkerRank::loop() {
   changed_.notify_all();
 }
 
-void WorkerRank::make(std::uint64_t class_id, std::vector<std::byte> arguments, Answer answer) {
-  post([this, class_id, arguments = std::move(arguments), answer = std::move(answer)] {
+void WorkerRank::make(std::uint64_t class_id, std::uint64_t generation, std::vector<std::byte> arguments, Answer answer) {
+  post([this, class_id, generation, arguments = std::move(arguments), answer = std::move(answer)] {
     try {
       clear();
       const WireClass made = or_throw(find_wire_class(class_id));
       if (environment_) scope_ = environment_->enter(rank_);
       state_.groups_allowed = true;
+      state_.generation = generation;
       WireReader from(arguments);
       object_ = made.make(rank_, from);
     } catch (...) {

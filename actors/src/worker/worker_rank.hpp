@@ -22,7 +22,7 @@ class WorkerRank {
   WorkerRank(std::shared_ptr<PoolHome> home, int rank, std::shared_ptr<RankEnvironment> environment);
   ~WorkerRank();   ///< Joins its thread: after destroy() only, or when its thread is left on purpose.
 
-  void make(std::uint64_t class_id, std::vector<std::byte> arguments, Answer answer);
+  void make(std::uint64_t class_id, std::uint64_t generation, std::vector<std::byte> arguments, Answer answer);
   void run(const RunTicket& ticket, std::vector<std::byte> arguments, Answer answer);
   void destroy(Answer answer);
   void request_stop() { state_.stop.request_stop(); }

@@ -43,7 +43,7 @@ class SystemClock final : public Clock {
     lock.lock();
   }
 
-  void block(Condition& condition, std::unique_lock<std::mutex>& lock, Deadline until) override {
+  void block(Condition& condition, std::unique_lock<std::mutex>& lock, Deadline until, CallSite /*at*/) override {
     if (until.is_never()) {
       condition.native().wait(lock);
     } else {
@@ -70,6 +70,8 @@ class SystemClock final : public Clock {
 }  // namespace
 
 void Clock::yield(Condition& /*condition*/, std::unique_lock<std::mutex>& /*lock*/, Deadline /*until*/) {}
+
+void Clock::join(std::thread& thread) { thread.join(); }
 
 Deadline Clock::after(Duration duration) const noexcept {
   const TimePoint start = now();

@@ -66,6 +66,7 @@ class CallBase : public std::enable_shared_from_this<CallBase> {
   std::shared_ptr<PoolCore> pool;        ///< Null for put() values and once complete.
   std::uint64_t ticket = 0;
   int only_rank = -1;                    ///< -1: every rank.
+  std::atomic<int> taker{-1};            ///< The rank that took a call for whichever is free.
   int width = 1;
   std::uint64_t generation = 0;          ///< Of the groups; 0: not started on any rank.
   Deadline queue_deadline = Deadline::never();

@@ -30,6 +30,15 @@ class Deadline {
   TimePoint time_;
 };
 
+/// The line of code that waits: what a report of threads that wait shows.
+struct CallSite {
+  const char* file = "";
+  int line = 0;
+  [[nodiscard]] static constexpr CallSite here(const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
+    return {file, line};
+  }
+};
+
 class Condition;
 
 /// The one interface through which the project reads time, blocks and starts threads.
@@ -47,14 +56,17 @@ class Clock {
   virtual void yield(Condition& condition, std::unique_lock<std::mutex>& lock, Deadline until);
 
   /// Blocks the caller on `condition` until woken or past `until`; may wake early. `lock` is held
-  /// on entry and on return. Called by Condition only.
-  virtual void block(Condition& condition, std::unique_lock<std::mutex>& lock, Deadline until) = 0;
+  /// on entry and on return; `at` is the wait, for reports. Called by Condition only.
+  virtual void block(Condition& condition, std::unique_lock<std::mutex>& lock, Deadline until, CallSite at) = 0;
 
   /// Wakes every thread blocked on `condition`. Called by Condition only.
   virtual void wake(Condition& condition) noexcept = 0;
 
   /// Starts a thread with all signals blocked (EMB) and `name` (15 characters show). Called by Thread only.
   virtual std::thread start(const std::string& name, std::function<void()> body) = 0;
+
+  /// Waits for the end of a thread that start() made: it is a wait like any other. Called by Thread only.
+  virtual void join(std::thread& thread);
 
   /// `now() + duration`; a duration too long to add is never().
   [[nodiscard]] Deadline after(Duration duration) const noexcept;
@@ -74,11 +86,11 @@ class Condition {
 
   /// Waits until `ready()`; false when the deadline passed first. `ready` runs under `lock`.
   template <class Ready>
-  [[nodiscard]] bool wait(std::unique_lock<std::mutex>& lock, Deadline until, Ready ready) {
+  [[nodiscard]] bool wait(std::unique_lock<std::mutex>& lock, Deadline until, Ready ready, CallSite at = CallSite::here()) {
     for (bool yielded = false; !ready();) {
       if (!until.is_never() && clock_->now() >= until.time()) return false;
       if (yielded) {
-        clock_->block(*this, lock, until);
+        clock_->block(*this, lock, until, at);
       } else {
         clock_->yield(*this, lock, until);
         yielded = true;
@@ -99,21 +111,22 @@ class Condition {
   std::atomic<std::uint32_t> wakes_{0};
 };
 
-/// A thread that must be joined, or left on purpose, before its handle goes.
+/// A thread that must be joined, or left on purpose, before its handle goes. Its clock outlives the handle.
 class Thread {
  public:
   Thread() = default;
   Thread(Clock& clock, const std::string& name, std::function<void()> body)
-      : thread_(clock.start(name, std::move(body))) {}
+      : clock_(&clock), thread_(clock.start(name, std::move(body))) {}
 
   [[nodiscard]] bool joinable() const noexcept { return thread_.joinable(); }
   [[nodiscard]] bool is_current() const noexcept { return thread_.get_id() == std::this_thread::get_id(); }
-  void join() { thread_.join(); }
+  void join() { clock_->join(thread_); }
   /// Lets the thread outlive its handle: only for what shutdown lists as stuck (SUP-8). Its body must
   /// own all it touches.
   void leave() { thread_.detach(); }
 
  private:
+  Clock* clock_ = nullptr;
   std::thread thread_;
 };
 
