@@ -6,16 +6,17 @@
 namespace troupe::transport {
 
 bool Operation::State::complete(Result<Transferred> result) {
-  Done done;
+  std::shared_ptr<Done> left;
   {
     std::lock_guard lock(mutex_);
     if (result_) return false;
     result_.emplace(std::move(result));
+    // handed over before a waiter can see the end: whoever has seen it may let the executor go
+    if (then_) left = post(std::exchange(then_, nullptr));
     done_.store(true, std::memory_order_release);
-    done = std::exchange(then_, nullptr);
     completed_.notify_all();
   }
-  if (done) post(std::move(done));
+  if (left) (*left)(*result_);
   return true;
 }
 
@@ -39,14 +40,15 @@ void Operation::State::then(Done done) {
       return;
     }
   }
-  post(std::move(done));
+  if (const auto left = post(std::move(done))) (*left)(*result_);
 }
 
-// SUP-7: a function never runs inside the call that started or ended its operation.
-void Operation::State::post(Done done) {
-  const auto shared = std::make_shared<Done>(std::move(done));
-  if (executor_->post([shared, result = *result_] { (*shared)(result); })) return;
-  (*shared)(*result_);  // the executor has ended: nobody else will (TRN-2)
+// SUP-7: a function never runs inside the call that started or ended its operation, unless the executor has ended:
+// then nobody else will run it (TRN-2), and it is given back.
+std::shared_ptr<Operation::Done> Operation::State::post(Done done) {
+  auto shared = std::make_shared<Done>(std::move(done));
+  if (executor_->post([shared, result = *result_] { (*shared)(result); })) return nullptr;
+  return shared;
 }
 
 void Operation::State::expire() {

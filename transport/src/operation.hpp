@@ -37,7 +37,7 @@ class Operation::State {
   virtual void expire();
 
  private:
-  void post(Done done);
+  [[nodiscard]] std::shared_ptr<Done> post(Done done);
 
   const std::shared_ptr<Clock> clock_;
   Executor* const executor_;
