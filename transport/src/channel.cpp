@@ -3,13 +3,22 @@
 #include <cassert>
 #include <utility>
 
+#include <troupe/base/text.hpp>
+
 #include "incoming.hpp"
+#include "services.hpp"
 
 namespace troupe::transport {
 
 Context make_context() {
   auto clock = system_clock();
   return {clock, std::make_shared<Executor>(clock), std::make_shared<Log>(), std::make_shared<TransferCounters>()};
+}
+
+Result<void> check(const ChannelOptions& options) {
+  if (options.credit_messages >= 1 && options.credit_bytes >= 1) return {};
+  return fail(Errc::kInvalidArgument, text("channel ", options.name, ": credits of ", options.credit_messages, " messages and ",
+                                           options.credit_bytes, " bytes let nothing pass; both must be at least 1"));
 }
 
 std::int64_t Message::bytes() const noexcept {

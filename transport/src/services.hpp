@@ -18,4 +18,7 @@ struct Services {
   std::shared_ptr<TransferCounters> counters;
 };
 
+/// What every backend demands of a channel. Fails with: kInvalidArgument when a credit is < 1.
+[[nodiscard]] Result<void> check(const ChannelOptions& options);
+
 }  // namespace troupe::transport

@@ -23,9 +23,8 @@ class RemoteHost final : public RankHost {
  public:
   RemoteHost(std::shared_ptr<const RemotePool> pool, int rank) : pool_(std::move(pool)), rank_(rank) {}
 
-  void construct(Rank& rank) override {
+  void construct(Rank& /*rank*/) override {
     worker_ = or_throw(pool_->set->living(pool_->ticket.workers[static_cast<std::size_t>(rank_)]));
-    (void)rank;
     const auto fill = [this](WireWriter& to) {
       Payload<PoolTicket>::write(to, pool_->ticket);
       to.number(rank_);

@@ -1,6 +1,5 @@
 #include <utility>
 
-#include <troupe/base/text.hpp>
 #include <troupe/transport/channel.hpp>
 
 #include "link.hpp"
@@ -48,10 +47,7 @@ class InprocReceiver final : public Receiver {
 }  // namespace
 
 Result<ChannelPair> open_inproc(const Context& context, const ChannelOptions& options) {
-  if (options.credit_messages < 1 || options.credit_bytes < 1) {
-    return fail(Errc::kInvalidArgument, text("channel ", options.name, ": credits of ", options.credit_messages, " messages and ",
-                                             options.credit_bytes, " bytes let nothing pass; both must be at least 1"));
-  }
+  if (auto ok = check(options); !ok) return fail(std::move(ok.error()));
   auto link = std::make_shared<Link>(Services(context), options);
   return ChannelPair{std::make_unique<InprocSender>(link), std::make_unique<InprocReceiver>(link)};
 }

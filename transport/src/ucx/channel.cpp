@@ -46,11 +46,6 @@ class UcxReceiver final : public Receiver {
   const std::shared_ptr<Inbox> box_;
 };
 
-Result<void> check(const ChannelOptions& options) {
-  if (options.credit_messages >= 1 && options.credit_bytes >= 1) return {};
-  return fail(Errc::kInvalidArgument, text("channel ", options.name, ": credits of ", options.credit_messages, " messages and ", options.credit_bytes, " bytes let nothing pass; both must be at least 1"));
-}
-
 }  // namespace
 
 Result<std::unique_ptr<Sender>> Node::open_sender(std::span<const std::byte> peer, std::uint64_t number, const ChannelOptions& options) {

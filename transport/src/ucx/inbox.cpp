@@ -16,6 +16,17 @@ void Parcel::reject(Error why) { inbox_->reject(shared_from_this(), std::move(wh
 Inbox::Inbox(Node& node, Peer& peer, std::uint64_t number, ChannelOptions options)
     : node_(node), peer_(peer), number_(number), options_(std::move(options)), arrived_(*node.services().clock), idle_(*node.services().clock) {}
 
+/// Sizes of the parts that an announcement asks for, in their order.
+static std::vector<std::int64_t> part_sizes(const Announcement& announcement, const Packing& packing) {
+  std::vector<std::int64_t> out;
+  if (announcement.is_inline) return out;
+  if (packing.bytes > 0) out.push_back(packing.bytes);
+  for (std::size_t i = 0; i < announcement.tensors.size(); ++i) {
+    if (announcement.alone[i] != 0) out.push_back(announcement.tensors[i].bytes());
+  }
+  return out;
+}
+
 // ---- What arrives, on the progress thread
 
 Inbox::ParcelPtr Inbox::at(std::uint64_t sequence) {
@@ -34,6 +45,8 @@ void Inbox::announced(std::uint64_t sequence, std::span<const std::byte> bytes) 
   if (sequence < next_wire_ || parcel->is_announced) return node_.fail_peer(peer_, {Errc::kBadData, text("message ", sequence, " came twice")});
   parcel->is_announced = true;
   parcel->announcement = std::move(*read);
+  parcel->packing = packing_of(parcel->announcement.tensors, parcel->announcement.alone);
+  parcel->sizes = part_sizes(parcel->announcement, parcel->packing);
   deliver_ready();
 }
 
@@ -47,19 +60,8 @@ void Inbox::offered(const Head& head, void* descriptor, std::size_t bytes) {
   deliver_ready();
 }
 
-/// Sizes of the parts that an announcement asks for, in their order.
-static std::vector<std::int64_t> part_sizes(const Announcement& announcement) {
-  std::vector<std::int64_t> out;
-  if (announcement.is_inline) return out;
-  if (const Packing packing = packing_of(announcement.tensors, announcement.alone); packing.bytes > 0) out.push_back(packing.bytes);
-  for (std::size_t i = 0; i < announcement.tensors.size(); ++i) {
-    if (announcement.alone[i] != 0) out.push_back(announcement.tensors[i].bytes());
-  }
-  return out;
-}
-
 std::optional<Error> Inbox::broken(const Parcel& parcel) const {
-  const auto sizes = part_sizes(parcel.announcement);
+  const auto& sizes = parcel.sizes;
   for (const auto& [index, part] : parcel.parts) {
     if (index < sizes.size() && sizes[index] == part.bytes) continue;
     return Error{Errc::kBadData, text("channel ", options_.name, ": part ", index, " of message ", parcel.wire_sequence, " has ", part.bytes, " bytes, its description says ",
@@ -75,7 +77,7 @@ void Inbox::deliver_ready() {
     if (found == messages_.end() || !found->second->is_announced) return;
     const ParcelPtr parcel = found->second;
     if (auto why = broken(*parcel)) return node_.fail_peer(peer_, *why);
-    if (parcel->parts.size() < part_sizes(parcel->announcement).size()) return;
+    if (parcel->parts.size() < parcel->sizes.size()) return;
     ++next_wire_;
     if (parcel->is_over) {
       release(*parcel);
@@ -173,7 +175,7 @@ void Inbox::start(const std::shared_ptr<Pull>& pull) {
   if (pull->deadline().time() <= node_.services().clock->now()) return refuse({Errc::kTimeout, text("channel ", options_.name, ": the deadline of accept() had passed")});
   const Announcement& announcement = parcel.announcement;
   std::vector<void*> into;
-  if (!announcement.is_inline && packing_of(announcement.tensors, announcement.alone).bytes > 0) into.push_back(nullptr);
+  if (!announcement.is_inline && parcel.packing.bytes > 0) into.push_back(nullptr);
   for (std::size_t i = 0; i < announcement.tensors.size(); ++i) {
     if (announcement.alone[i] != 0) into.push_back(pull->targets[i].desc.contiguous() ? pull->targets[i].data : nullptr);
   }
@@ -209,7 +211,7 @@ void Inbox::finish(const std::shared_ptr<Pull>& pull) {
   const Via via = is_large ? peer_.large : peer_.small;
   std::int64_t copies = via == Via::kCma ? 1 : 2, bytes = 0;
   if (pull->result) {
-    const Packing packing = packing_of(announcement.tensors, announcement.alone);
+    const Packing& packing = parcel.packing;
     const std::byte* const packed = announcement.is_inline ? announcement.packed.data() : packing.bytes > 0 ? pull->staged[0].get() : nullptr;
     std::size_t part = !announcement.is_inline && packing.bytes > 0 ? 1 : 0;
     bool is_staged = false;

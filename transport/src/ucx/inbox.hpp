@@ -34,7 +34,9 @@ class Parcel final : public Incoming::Source, public std::enable_shared_from_thi
     std::int64_t bytes = 0;
   };
   bool is_announced = false;
-  Announcement announcement = {};          ///< Constant once announced.
+  Announcement announcement = {};          ///< Constant once announced, as the two below.
+  Packing packing = {};
+  std::vector<std::int64_t> sizes = {};    ///< Of its parts, in their order.
   std::map<std::uint64_t, Part> parts = {};
   std::uint64_t wire_sequence = 0;
   std::uint64_t number = 0;                ///< For the receiver: counts what it was given.
